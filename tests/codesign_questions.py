@@ -10,7 +10,7 @@ from typing import Any
 
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
-from dovetail.search.codesign.networks import NETWORKS
+from dovetail.search.codesign.networks import networks
 from dovetail.search.codesign.question import Budget, Case, JointQuestion, system_space
 from dovetail.search.codesign.systems import check_knobs
 from dovetail.search.metrics import metrics
@@ -36,8 +36,9 @@ VALUES: dict[str, tuple[int, ...]] = {
     "num_vector": (1, 2, 8),
     "num_lanes": (16, 64, 256),
     "dataflow": (1, 2, 6, 7),
-    "register_bytes_per_lane": (12, 128),
+    "register_bytes_per_lane": (0, 12, 128),
     "vmem_mib": (1, 4, 16),
+    "vmem_bytes_per_clock": (256, 4096, 32_768),
     "sram_mib": (8, 16, 32, 128),
     "sram_bytes_per_clock": (512, 4096),
     "hbm_stacks": (1, 2, 4, 8),
@@ -93,7 +94,7 @@ def question(
             for name, weight in zip(names, weights or (1.0,) * len(names), strict=True)
         ),
         base=chip,
-        network=NETWORKS[network],
+        network=networks[network].build,
         space=system_space(chip, 8, values),
         budget=budget or Budget(),
         metric=metrics[metric],

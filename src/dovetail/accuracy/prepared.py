@@ -13,6 +13,7 @@ from dovetail.cost.costs import op_costs
 from dovetail.cost.op_cost import Setting
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
+from dovetail.hardware.cluster import Cluster
 from dovetail.workload.graph import FloatArray, Ops
 from dovetail.workload.operators import DTYPES
 
@@ -26,10 +27,14 @@ _SPELLINGS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableContext:
-    """What the user said of a table: the chip it was measured on, and the dtype; nothing where the table tells."""
+    """What the user gave beside a table: the chip it was measured on, and the dtype; nothing where the table tells.
+
+    `cluster` is what measured collectives are compared with.
+    """
 
     chip: Chip | None = None
     dtype: str = ""
+    cluster: Cluster | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +64,7 @@ class Prepared:
     predicted: Callable[[Chip], FloatArray]
     promise: str = ""
     is_of_chip: bool = True  # false where what is predicted has an array or a die of its own
+    is_of_cluster: bool = False  # whether the user's cluster is what it is compared with
     is_of_dtype: bool = False  # whether the user may say the dtype of its rows
     skipped: tuple[tuple[str, int], ...] = ()
     groups: tuple[str, ...] = ()

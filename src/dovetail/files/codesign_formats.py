@@ -12,6 +12,7 @@ from dovetail.files.value_formats import Words
 from dovetail.hardware.endpoints import endpoint_coded
 from dovetail.hardware.template import dataflow_word
 from dovetail.search.codesign.presets import PRESETS
+from dovetail.search.codesign.system_labels import DERIVED
 from dovetail.search.codesign.systems import system_of
 from dovetail.search.space import Knob
 
@@ -34,7 +35,7 @@ def codesign_entries(spec: CodesignSpec) -> Words:
         "preset": spec.preset,
         "chip": {"base": named_chip(spec.base), **_knobs(spec)},
         "devices": list(spec.num_devices),
-        "network": spec.network,
+        "network": spec.network if "," not in spec.network else spec.network.split(","),
         **({"budget": budget} if budget else {}),
         **more,
     }
@@ -44,7 +45,7 @@ def _knobs(spec: CodesignSpec) -> dict[str, list[Any]]:
     """Those that the preset or somebody has a word on; others are as the base has them."""
     own, preset = system_of(spec.base, spec.num_devices[0]), PRESETS[spec.preset].values
     told = [knob for knob in spec.space.knobs if knob.name in preset or tuple(knob.values) != (own[knob.name],)]
-    return {knob.name: _values(knob) for knob in told if knob.name != "num_devices"}
+    return {knob.name: _values(knob) for knob in told if knob.name not in ("num_devices", "network")}
 
 
 def _values(knob: Knob) -> list[Any]:
@@ -52,4 +53,6 @@ def _values(knob: Knob) -> list[Any]:
         return [endpoint_coded(value).name for value in knob.values]
     if knob.name == "dataflow":
         return [dataflow_word(value) for value in knob.values]
-    return [int(value) if value == int(value) else BASE for value in knob.values]  # others than whole are the base's
+    derived = DERIVED[knob.name][0] if knob.name in DERIVED else None
+    # what follows from other knobs, and numbers that are not whole, are the base's
+    return [int(value) if value == int(value) and value != derived else BASE for value in knob.values]

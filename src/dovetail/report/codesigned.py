@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from dovetail.cost.network_parts import NetworkParts
 from dovetail.hardware.endpoints import SM_DRIVEN, endpoint_coded
 from dovetail.report.budgets import base_over_limits_notes, beyond, limits_table, set_limits
 from dovetail.report.figures import (
@@ -28,9 +30,10 @@ from dovetail.report.sensitivities import over_best_frac, sensitivity_figures
 from dovetail.report.waterfall import waterfall_figures
 from dovetail.search.codesign.answers import Separate, SystemAnswer, gain_frac
 from dovetail.search.codesign.joint import JointFound, SearchCounts
+from dovetail.search.codesign.networks import network_word, parts_of
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.sensitivity import Sensitivity
-from dovetail.search.codesign.system_labels import BY_SIZE_WORDS, as_labels, space_labels, value_label
+from dovetail.search.codesign.system_labels import DERIVED, as_labels, space_labels, value_label
 from dovetail.search.codesign.systems import CORES
 from dovetail.search.codesign.waterfall import Waterfall
 from dovetail.search.metrics import ChipFigures, Metric
@@ -48,6 +51,7 @@ _LABELS = {
     "register_bytes_per_lane": "registers of a lane, bytes",
     "core_buffer_kib": "buffer of a core, KiB",
     "vmem_mib": "vector memory of a vector core, MiB",
+    "vmem_bytes_per_clock": "vector memory, bytes per clock",
     "sram_mib": "shared SRAM, MiB",
     "sram_bytes_per_clock": "shared SRAM, bytes per clock",
     "hbm_stacks": "HBM stacks",
@@ -55,6 +59,7 @@ _LABELS = {
     "clock_mhz": "clock, MHz",
     "endpoint": "endpoint",
     "link_gb_per_s": "links, GB/s",
+    "network": "network",
     "num_devices": "devices",
 }
 
@@ -95,9 +100,9 @@ class CodesignReport:
         case = answer.cases[index]
         figures = ChipFigures(
             step_s=case.step_s,
-            energy_j=case.energy_j,
-            power_w=answer.power_w,
-            price_usd=answer.price_usd,
+            energy_j=case.energy_j + answer.network_w * answer.num_devices * case.step_s,
+            power_w=answer.power_w + answer.network_w,
+            price_usd=answer.price_usd + answer.network_usd,
             num_devices=answer.num_devices,
             num_samples=self.question.cases[index].workload.training_graph().num_tokens,
         )
@@ -118,7 +123,30 @@ def system_in_brief(system: dict[str, float]) -> str:
     memory = f"{shown(system['hbm_stacks'] * system['stack_gib'])} GiB"
     endpoint = endpoint_coded(system["endpoint"]).name
     ended = "" if endpoint == SM_DRIVEN else f", {endpoint}"
-    return f"{cores_in_brief(system)}, {shown(system['sram_mib'])} MiB, {memory}{ended}"
+    joined = "" if parts_of(system["network"]) == NetworkParts() else f", {network_word(system['network'])}"
+    return f"{cores_in_brief(system)}, {shown(system['sram_mib'])} MiB, {memory}{ended}{joined}"
+
+
+# Knobs that a brief has no room for unless a space leaves them open.
+_TURNED = {
+    "dataflow": "stationary",
+    "register_bytes_per_lane": "B of registers a lane",
+    "core_buffer_kib": "KiB a core",
+    "vmem_mib": "MiB of vector memory a core",
+    "vmem_bytes_per_clock": "B per clock of vector memory",
+    "sram_bytes_per_clock": "B per clock of SRAM",
+    "clock_mhz": "MHz",
+    "link_gb_per_s": "GB/s",
+    "num_devices": "devices",
+}
+
+
+def turned_in_brief(question: JointQuestion, system: dict[str, float]) -> str:
+    """The system, with every knob that the space leaves open: two systems of one space never read the same."""
+    turned = {knob.name for knob in question.space.knobs if len(knob.values) > 1}
+    words = as_labels(question.base, system)
+    more = [f"{shown(words[name])} {unit}" for name, unit in _TURNED.items() if name in turned]
+    return ", ".join([system_in_brief(system), *more])
 
 
 def codesigned_figures(report: CodesignReport) -> Figures:
@@ -181,14 +209,20 @@ def codesigned_figures(report: CodesignReport) -> Figures:
     )
 
 
+def _brief(report: CodesignReport, answer: SystemAnswer) -> str:
+    return turned_in_brief(report.question, answer.system)
+
+
 def _system(report: CodesignReport, answer: SystemAnswer) -> Iterator[Figure | TextOnly]:
     """One system, and what every model comes to on it."""
     gained = None if report.base is None else gain_frac(answer, report.base, report.weights)
-    yield Figure("system", as_labels(report.question.base, answer.system), system_in_brief(answer.system), "system")
+    yield Figure("system", as_labels(report.question.base, answer.system), _brief(report, answer), "system")
     yield Figure("area_mm2", answer.area_mm2, number(answer.area_mm2), "mm2")
     yield Figure("power_w", answer.power_w, number(answer.power_w), "W")
     yield TextOnly("behind the best", _behind(report, answer), "behind")
     yield Figure("price_usd", answer.price_usd)
+    yield Figure("network_w", answer.network_w)
+    yield Figure("network_usd", *_amount(answer, "network_usd"))
     yield Figure("gain_frac", gained)
     models = range(len(report.question.cases))
     yield Figure("models", [entries_record(_model(report, index, answer)) for index in models])
@@ -222,7 +256,7 @@ def _per_model_best(report: CodesignReport, index: int) -> Iterator[Figure]:
     behind = over_best_frac(report.best, index, own)
     yield labelled("model", report.question.cases[index].name, "model")
     yield Figure("over_best_frac", behind, percent(behind), "behind")
-    yield Figure("system", as_labels(report.question.base, own.system), system_in_brief(own.system), "its own best")
+    yield Figure("system", as_labels(report.question.base, own.system), _brief(report, own), "its own best")
     yield Figure("step_s", own.cases[0].step_s)
     yield Figure("plan", plan_record(own.cases[0].plan))
 
@@ -231,7 +265,7 @@ def sentence(report: CodesignReport) -> str:
     cases = report.question.cases
     of_what = cases[0].name if len(cases) == 1 else counted(len(cases), "model")
     which = "Best system" if report.found.gap_frac == 0 or not report.is_black_box else "Best system found"
-    message = f"{which} for {of_what} by {report.metric_name}: {system_in_brief(report.best.system)}"
+    message = f"{which} for {of_what} by {report.metric_name}: {_brief(report, report.best)}"
     if len(cases) == 1:
         message += f"; {number(report.figure(0, report.best))} {unit_of(report, 0)}"
     if report.base is None:
@@ -274,7 +308,9 @@ def _system_table(report: CodesignReport) -> FigureTable:
     base, best, chip = report.base, report.best, report.question.base
     own, other = as_labels(chip, best.system), as_labels(chip, base.system) if base else {}
     space = space_labels(report.question.space)
-    taken = (("area, mm2", "area_mm2"), ("power, W", "power_w"), ("cost, $", "price_usd"))
+    taken = [("area, mm2", "area_mm2"), ("power, W", "power_w"), ("cost, $", "price_usd")]
+    if best.network_w or (base and base.network_w):
+        taken += [("network for each, W", "network_w"), ("network for each, $", "network_usd")]
 
     def of_base(key: str, value: Any, text: str) -> Part:
         return Figure(f"base_system.{key}", value, text)
@@ -299,8 +335,8 @@ def _system_table(report: CodesignReport) -> FigureTable:
                 FigureRow(
                     (
                         label,
-                        Figure(f"best.{name}", getattr(best, name), number(getattr(best, name))),
-                        of_base(name, getattr(base, name), number(getattr(base, name))) if base else "-",
+                        Figure(f"best.{name}", *_amount(best, name)),
+                        of_base(name, *_amount(base, name)) if base else "-",
                         "",
                     )
                 )
@@ -308,6 +344,12 @@ def _system_table(report: CodesignReport) -> FigureTable:
             ),
         ),
     )
+
+
+def _amount(answer: SystemAnswer, name: str) -> tuple[float | None, str]:
+    """What a device or its share of the network takes; a price that nobody knows is none."""
+    value: float = getattr(answer, name)
+    return (None, "-") if math.isnan(value) else (value, number(value))
 
 
 def shown(value: float | str) -> str:
@@ -319,7 +361,7 @@ def _choices(report: CodesignReport, name: str) -> str:
     [knob] = [knob for knob in report.question.space.knobs if knob.name == name]
     few = [shown(value_label(name, value)) for value in knob.values]
     if len(few) == 1:
-        return BY_SIZE_WORDS if few == [BY_SIZE_WORDS] else "fixed"
+        return few[0] if name in DERIVED and few == [DERIVED[name][1]] else "fixed"
     return ", ".join(few) if len(few) <= 4 else f"{few[0]}, {few[1]} ... {few[-1]}"
 
 
@@ -353,7 +395,7 @@ def _way(report: CodesignReport, label: Part, key: str, answer: SystemAnswer | N
     plan = answer.cases[0].plan
     brief = phrase(
         "{}; {}",
-        Figure(f"{key}.system", system, system_in_brief(answer.system)),
+        Figure(f"{key}.system", system, _brief(report, answer)),
         Figure(f"{key}.models[0].plan", plan_record(plan), plan_in_brief(plan)),
     )
     return FigureRow((label, TextOnly("behind the best", _behind(report, answer)), brief))

@@ -36,7 +36,7 @@ def values(spec):
 def test_a_model_alone_is_asked_about_in_the_default_space_with_dies_that_can_be_made():
     spec = load_codesign("gpt2-1.5b", CodesignOverrides())
     preset, [case] = PRESETS[DEFAULT_PRESET], spec.cases
-    assert (spec.preset, spec.base.name, spec.network) == (DEFAULT_PRESET, preset.base, preset.network)
+    assert (spec.preset, spec.base.name, spec.network) == (DEFAULT_PRESET, preset.base, "tpu-v4-pod")
     assert spec.num_devices == (preset.num_devices,)
     own = base_budget(spec.base, spec.space)
     assert spec.budget == Budget(area_mm2=own.area_mm2, power_w=own.power_w)
@@ -179,9 +179,12 @@ def test_endpoints_are_chosen_by_name_and_options_go_before_the_spec(tmp_path):
 @pytest.mark.parametrize(
     ("chip", "told"),
     [
-        ("endpoint: [sm, acme]", "an endpoint is sm, dma, ace, ici; got 'acme'; did you mean ace?"),
-        ("endpoint: 3", "an endpoint is sm, dma, ace, ici; got 3"),
-        ("endpoint: []", "endpoint needs at least one of sm, dma, ace, ici; got none"),
+        (
+            "endpoint: [sm, acme]",
+            "an endpoint is sm, dma, ace, ici, in-switch, near-memory, ideal; got 'acme'; did you mean ace?",
+        ),
+        ("endpoint: 3", "an endpoint is sm, dma, ace, ici, in-switch, near-memory, ideal; got 3"),
+        ("endpoint: []", "endpoint needs at least one of sm, dma, ace, ici, in-switch, near-memory, ideal; got none"),
         ("core_buffer_kib: 0", "core_buffer_kib must be whole numbers from 1"),
         ("base: tpuv2-like, core_buffer_kib: [64]", "tensor cores of tpuv2-like have no buffers of their own"),
     ],
@@ -193,7 +196,7 @@ def test_what_no_endpoint_or_buffer_is_is_refused_with_its_place(tmp_path, chip,
 
 
 def test_an_option_that_names_no_endpoint_is_refused():
-    with pytest.raises(DovetailError, match=r"an endpoint is sm, dma, ace, ici; got 'smm'.*--endpoint"):
+    with pytest.raises(DovetailError, match=r"no endpoint is named 'smm'; did you mean sm.*--endpoint"):
         load_codesign("gpt2-345m", CodesignOverrides(endpoint="smm"))
 
 
@@ -305,7 +308,8 @@ def test_knobs_of_memories_and_dataflows_are_read_and_may_be_as_the_base_has_the
         ({"base": "tpu-v4", "dataflow": []}, "dataflow needs at least one of output"),
         ({"base": "tpu-v4", "vmem_mib": [0, 8]}, "vector cores of tpu-v4 work from vector memory"),
         ({"base": "tpu-v5e", "vmem_mib": 8}, "shared SRAM of tpu-v5e is the vector memory of its cores"),
-        ({"base": "tpu-v5e", "sram_bytes_per_clock": 8}, "choose sram_mib instead"),
+        ({"base": "tpu-v5e", "vmem_bytes_per_clock": 8}, "choose sram_bytes_per_clock instead"),
+        ({"base": "tpuv4-like", "vmem_bytes_per_clock": 8}, "choose vmem_mib as well"),
         ({"base": "tpu-v4", "core_buffer_kib": 64}, "choose vmem_mib instead"),
     ],
 )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dovetail.api.progress import Tell
     from dovetail.api.reproduced import Reproduction
     from dovetail.api.validated import Validation
-    from dovetail.files.python_values import ChipLike
+    from dovetail.files.python_values import ChipLike, ClusterLike
 
 
 @python_call
@@ -34,6 +34,12 @@ def validate(
         ),
     ] = "",
     dtype: Annotated["str", Option("Of every row, whatever the table says.", "DTYPE")] = "",
+    cluster: Annotated[
+        "ClusterLike",
+        Option(
+            "Of collectives: the cluster to compare with, a name or a file such as calibrate writes.", "NAME", VALUE
+        ),
+    ] = "",
     worst: Annotated["SupportsIndex", Option("How many of each set's worst rows to show.", "N", counts(least=0))] = 1,
     profile: Annotated[
         "str | PathLike[str] | Sequence[str | PathLike[str]]",
@@ -54,6 +60,7 @@ def validate(
 
     Without an argument, with what ships: h200, array-sims, dies and astra-sim. A `target` is a set by name, a CSV
     file, a folder of them, or results as JSON. `worst` is how many of each set's worst rows are shown, 0 for none.
+    `cluster` is what measured collectives are compared with, such as a file that `dovetail calibrate` wrote.
     `profile` is a trace of PyTorch's profiler or of Chakra, or several: every operator of it is a row. `all` compares
     with every set that is here, times the commonest operations beside other tools, and proves gaps; it takes minutes.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -13,6 +12,7 @@ from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.parallel.placement import nesting
 from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plans, joined
+from dovetail.parallel.pools import framework_of
 from dovetail.parallel.sharding import shard_plans
 from dovetail.search.codesign.affine_lower_bounds import AffineLowerBounds, pair_times_s
 from dovetail.search.codesign.affine_terms import affine_lower_bounds_of
@@ -27,7 +27,6 @@ from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.workload import Workload
 
 FEW_BASES = 512  # base plans of which one table serves for all that is asked
-Networks = Callable[[Chip, int], Cluster]  # so many devices of a chip, joined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +68,14 @@ class PlanSet:
 
     def elsewhere(self, cluster: Cluster) -> PlanSet | None:
         """The same plans on another network; nothing where that differs in more than its links and endpoint."""
-        links = [one.link for one in self.cluster.topology.dimensions]
-        dimensions = cluster.topology.dimensions
-        if len(links) != len(dimensions):
+        own, dimensions = self.cluster.topology.dimensions, cluster.topology.dimensions
+        if len(own) != len(dimensions):
             return None
-        same_network = tuple(replace(one, link=link) for one, link in zip(dimensions, links, strict=True))
-        return PlanSet(cluster, self.space, self._cut) if same_network == self.cluster.topology.dimensions else None
+        same_network = tuple(
+            replace(other, link=one.link, is_reducing=one.is_reducing)
+            for other, one in zip(dimensions, own, strict=True)
+        )
+        return PlanSet(cluster, self.space, self._cut) if same_network == own else None
 
     @property
     def plans(self) -> Plans:
@@ -153,7 +154,8 @@ def plan_set(workload: Workload, cluster: Cluster, space: PlanSpace) -> PlanSet 
     _check_modelled(space)
     graph = workload.training_graph()
     check_depth(graph, "take a model of fewer")
-    found = list(batches(replace(space, recompute=space.recompute[:1]), graph, cluster.num_devices))
+    first = replace(space, recompute=space.recompute[:1])
+    found = list(batches(first, graph, cluster.num_devices, framework_of(cluster)))
     placed = nesting(joined(found), cluster.topology) if found else None
     if placed is None or not len(placed):
         return Unshardable(model=workload.model.name, num_devices=cluster.num_devices)

@@ -33,18 +33,28 @@ from dovetail.hardware.template import (
     register_bytes_per_lane,
     template_chip,
 )
+from dovetail.search.codesign.networks import AS_ASKED, parts_of
 from dovetail.step.work import ChipRows, chip_rows
-from dovetail.units import GIBI, GIGA, KIBI, MEBI, MEGA
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, MEGA, Amount
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
 CORES = ("num_tensor", "num_rows", "num_cols", "num_vector", "num_lanes")
-ON_CORES = ("dataflow", "register_bytes_per_lane", "core_buffer_kib", "vmem_mib")
+ON_CORES = ("dataflow", "register_bytes_per_lane", "core_buffer_kib", "vmem_mib", "vmem_bytes_per_clock")
 AROUND = ("sram_mib", "sram_bytes_per_clock", "hbm_stacks", "stack_gib", "clock_mhz", "endpoint", "link_gb_per_s")
-KNOBS = (*CORES, *ON_CORES, *AROUND, "num_devices")  # all that a system is; dataflows and endpoints by their codes
-NETWORK = ("endpoint", "link_gb_per_s", "num_devices")  # of which plans and what they send depend
+# All that a system is; dataflows, endpoints and networks by their codes.
+KNOBS = (*CORES, *ON_CORES, *AROUND, "network", "num_devices")
+NETWORK = ("endpoint", "link_gb_per_s", "network", "num_devices")  # of which plans and what they send depend
 BY_SIZE = 0.0  # of core_buffer_kib: as the size of a core has it
 NO_VMEM = 0.0
-LEAST = {"core_buffer_kib": BY_SIZE, "vmem_mib": NO_VMEM, "register_bytes_per_lane": 0.0}  # others begin at 1
+BY_LANES = 0.0  # of vmem_bytes_per_clock: as many for each lane as the base has
+# Others begin at 1.
+LEAST = {
+    "core_buffer_kib": BY_SIZE,
+    "vmem_mib": NO_VMEM,
+    "vmem_bytes_per_clock": BY_LANES,
+    "register_bytes_per_lane": 0.0,
+    "network": float(AS_ASKED),
+}
 # Of vector memory, where the base has none to go by: two words of fp32 loaded and one stored, by each lane and clock.
 VMEM_BYTES_PER_LANE = 12.0
 Columns = Mapping[str, FloatArray]
@@ -59,6 +69,7 @@ def system_of(base: Chip, num_devices: int) -> dict[str, float]:
         "register_bytes_per_lane": register_bytes_per_lane(base),
         "core_buffer_kib": BY_SIZE,
         "vmem_mib": NO_VMEM if memory is None else memory.capacity_bytes / base.vector.num_units / MEBI,
+        "vmem_bytes_per_clock": BY_LANES,
         "sram_mib": base.sram.capacity_bytes / MEBI,
         "sram_bytes_per_clock": base.sram.bandwidth_bytes_per_s / base.clock_hz,
         "hbm_stacks": float(base.die.num_hbm_stacks),
@@ -66,6 +77,7 @@ def system_of(base: Chip, num_devices: int) -> dict[str, float]:
         "clock_mhz": base.clock_hz / MEGA,
         "endpoint": float(base.endpoint_kind.code),
         "link_gb_per_s": base.interconnect_bytes_per_s / GIGA,
+        "network": float(AS_ASKED),
         "num_devices": float(num_devices),
     }
 
@@ -86,21 +98,25 @@ def check_knobs(base: Chip, values: Mapping[str, tuple[float, ...]]) -> None:
             f"{message}; choose {other} instead, or build on a chip with core buffers such as tpuv4-like",
             "core_buffer_kib",
         )
-    for name in ("vmem_mib", "sram_bytes_per_clock"):
+    for name, other in (("vmem_mib", "sram_mib"), ("vmem_bytes_per_clock", "sram_bytes_per_clock")):
         if is_turned(name) and has_local_sram(base):
-            message = f"the shared SRAM of {base.name} is the vector memory of its cores, as fast as these have it"
-            raise InvalidInput(f"{message}; choose sram_mib instead, or build on tpu-v4 or tpuv4-like", name)
+            message = f"the shared SRAM of {base.name} is the vector memory of its cores"
+            raise InvalidInput(f"{message}; choose {other} instead, or build on tpu-v4 or tpuv4-like", name)
+    if is_turned("vmem_bytes_per_clock") and NO_VMEM in values.get("vmem_mib", (own["vmem_mib"],)):
+        message = f"{base.name} has no vector memory to be fast or slow"
+        raise InvalidInput(f"{message}; choose vmem_mib as well, at least 1 MiB", "vmem_bytes_per_clock")
     if base.vector_memory is not None and NO_VMEM in values.get("vmem_mib", ()):
         message = f"vector cores of {base.name} work from vector memory, so it cannot be left out"
         raise InvalidInput(f"{message}; choose at least 1 MiB, or build on tpuv4-like", "vmem_mib")
 
 
-Network = tuple[float, int, int]  # links in the knob's unit, devices, code of the endpoint
+Network = tuple[float, int, int, int]  # links in the knob's unit, devices, codes of the endpoint and of the network
 
 
 def network_of(system: Mapping[str, float]) -> Network:
     """What plans, and what they send and hide, depend on."""
-    return float(system["link_gb_per_s"]), int(system["num_devices"]), int(system["endpoint"])
+    links, num_devices = float(system["link_gb_per_s"]), int(system["num_devices"])
+    return links, num_devices, int(system["endpoint"]), int(system["network"])
 
 
 def system_chip(base: Chip, system: Mapping[str, float]) -> Chip:
@@ -108,7 +124,10 @@ def system_chip(base: Chip, system: Mapping[str, float]) -> Chip:
     chip = template_chip(_around(base, system), Design(**{name: int(system[name]) for name in CORES}))
     if has_own_buffers(base) and system["core_buffer_kib"] != BY_SIZE:
         chip = replace(chip, core_buffer_bytes=system["core_buffer_kib"] * KIBI)
-    built = built_systems(base, {name: np.array([value]) for name, value in system.items()})
+    if chip.vector_memory is not None and system["vmem_bytes_per_clock"] != BY_LANES:
+        faster = replace(chip.vector_memory, bandwidth_bytes_per_s=system["vmem_bytes_per_clock"] * chip.clock_hz)
+        chip = replace(chip, vector_memory=faster)
+    built = built_systems(base, system_columns(system))
     energy = replace(
         chip.energy,
         tensor_j_per_flop=float(built.chips.tensor_j_per_flop[0]),
@@ -222,7 +241,10 @@ def core_buffer_bytes(base: Chip, systems: Columns | Mapping[str, float]) -> Flo
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Built:
-    """Many systems: their chips as the costs read them, and what each device takes and costs to make."""
+    """Many systems: their chips as the costs read them, and what each device takes and costs to make.
+
+    NICs, switches and optics count for each device, and in what all devices come to.
+    """
 
     chips: ChipColumns
     rows: ChipRows
@@ -230,6 +252,17 @@ class Built:
     power_w: FloatArray
     price_usd: FloatArray
     hbm_bytes: FloatArray
+    network_w: FloatArray  # of parts between devices, for each device
+    network_usd: FloatArray  # nan where a part has no known price
+
+    @property
+    def joined_w(self) -> FloatArray:
+        """Of a device and its share of the network."""
+        return self.power_w + self.network_w
+
+    @property
+    def joined_usd(self) -> FloatArray:
+        return self.price_usd + self.network_usd
 
     def at(self, rows: IntArray) -> Built:
         """Some of the systems."""
@@ -253,6 +286,7 @@ def built_systems(base: Chip, systems: Columns) -> Built:
         hbm_usd_per_byte=HBM_USD_PER_BYTE[base.die.hbm_generation],
     )
     chips = _columns(base, systems, parts, power)
+    network_w, network_usd = _network(systems, np.asarray(power.total_w), np.asarray(price.total_usd))
     return Built(
         chips=chips,
         rows=chip_rows(chips, base),
@@ -260,7 +294,25 @@ def built_systems(base: Chip, systems: Columns) -> Built:
         power_w=np.asarray(power.total_w),
         price_usd=np.asarray(price.total_usd),
         hbm_bytes=hbm_bytes,
+        network_w=network_w,
+        network_usd=network_usd,
     )
+
+
+def network_j(network_w: Amount, num_devices: Amount, step_s: Amount) -> FloatArray:
+    """What joins all devices draws in a step; nothing where there is nothing, however long that takes."""
+    return np.asarray(network_w * num_devices * np.where(np.asarray(network_w) > 0, step_s, 0.0))
+
+
+def _network(systems: Columns, power_w: FloatArray, price_usd: FloatArray) -> FloatArray:
+    """Watts and dollars of what joins each device of a system."""
+    found = np.zeros((2, len(power_w)))
+    for code in np.unique(systems["network"]).tolist():
+        parts, rows = parts_of(code), np.flatnonzero(systems["network"] == code)
+        links, num_devices = systems["link_gb_per_s"][rows] * GIGA, systems["num_devices"][rows]
+        found[0, rows] = parts.device_w(links, num_devices, power_w[rows])
+        found[1, rows] = parts.device_usd(links, num_devices, price_usd[rows])
+    return found
 
 
 def sized(base: Chip, systems: Columns) -> tuple[Inventory, Area, Power]:
@@ -283,15 +335,17 @@ def _power(base: Chip, systems: Columns, parts: Inventory, area_mm2: FloatArray)
         sram_bytes_per_s=parts.sram_bytes_per_clock * clock_hz,
         hbm_bytes_per_s=systems["hbm_stacks"] * _stack_bytes_per_s(base),
         link_bytes_per_s=systems["link_gb_per_s"] * GIGA,
-        vector_memory_bytes_per_s=_vector_memory_bytes_per_clock(base, systems) * clock_hz,
+        vector_memory_bytes_per_s=vector_memory_bytes_per_clock(base, systems) * clock_hz,
         link_j_per_byte=base.energy.link_j_per_byte,
     )
 
 
-def _vector_memory_bytes_per_clock(base: Chip, systems: Columns) -> FloatArray:
-    """As many for each lane as the base's have; none without vector memory."""
+def vector_memory_bytes_per_clock(base: Chip, systems: Columns) -> FloatArray:
+    """As the knob says, or as many for each lane as the base's have; none without vector memory."""
     lanes_ratio = systems["num_vector"] * systems["num_lanes"] / (base.vector.num_units * base.vector.num_lanes)
-    return np.where(systems["vmem_mib"] > NO_VMEM, _lane_bytes(base) * lanes_ratio, 0.0)
+    chosen = systems["vmem_bytes_per_clock"]
+    bytes_per_clock = np.where(chosen == BY_LANES, _lane_bytes(base) * lanes_ratio, chosen)
+    return np.where(systems["vmem_mib"] > NO_VMEM, bytes_per_clock, 0.0)
 
 
 def _clock_ratio(base: Chip, systems: Columns) -> FloatArray:
@@ -314,7 +368,7 @@ def _columns(base: Chip, systems: Columns, parts: Inventory, power: Power) -> Ch
     sram_bytes_per_s = systems["sram_bytes_per_clock"] * clock_hz
     has_vmem = systems["vmem_mib"] > NO_VMEM
     buffers_bytes = core_buffer_bytes(base, systems)
-    fed_bytes_per_s = _vector_memory_bytes_per_clock(base, systems) * clock_hz
+    fed_bytes_per_s = vector_memory_bytes_per_clock(base, systems) * clock_hz
     return varied(
         base,
         len(num_macs),
@@ -327,6 +381,7 @@ def _columns(base: Chip, systems: Columns, parts: Inventory, power: Power) -> Ch
         if has_own_buffers(base)
         else tensor.buffer_bytes * systems["num_cols"] / tensor.num_cols,
         num_lanes=systems["num_vector"] * systems["num_lanes"],
+        register_bytes_per_lane=systems["register_bytes_per_lane"].astype(np.float64),
         vector_flop_per_s=_vector_flop_per_s(base, systems),
         clock_hz=clock_hz,
         core_buffer_bytes=buffers_bytes,
@@ -379,7 +434,7 @@ def inventories(base: Chip, systems: Columns) -> Inventory:
         endpoint_mm2=endpoint_mm2,
         endpoint_w=endpoint_w,
         vector_memory_bytes=systems["vmem_mib"] * MEBI * num_vector * built,
-        vector_memory_bytes_per_clock=_vector_memory_bytes_per_clock(base, systems) * built,
+        vector_memory_bytes_per_clock=vector_memory_bytes_per_clock(base, systems) * built,
         sram_bytes_per_clock=systems["sram_bytes_per_clock"],
         sram_slice_bytes=slice_bytes(systems["sram_mib"] * MEBI, num_vector) if has_local_sram(base) else 0.0,
         vector_memory_slice_bytes=slice_bytes(systems["vmem_mib"] * MEBI * num_vector, num_vector),
@@ -422,6 +477,11 @@ def _voltage_ratio(base: Chip, clock_hz: FloatArray) -> FloatArray:
 
 def _stack_bytes_per_s(base: Chip) -> float:
     return base.hbm.bandwidth_bytes_per_s / base.die.num_hbm_stacks
+
+
+def system_columns(system: Mapping[str, float]) -> dict[str, FloatArray]:
+    """One system, as columns of one."""
+    return {name: np.array([value], dtype=np.float64) for name, value in system.items()}
 
 
 def taken(systems: Columns, rows: IntArray) -> dict[str, FloatArray]:
