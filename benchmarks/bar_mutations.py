@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from benchmarks.bar import Bar
@@ -48,7 +48,12 @@ def _other_sample(checked: dict[str, Any]) -> Bar:
         bar=f">= {LEAST_KILLED_FRAC:.0%}",
         measured=f"{num_killed / num_tried:.1%} ({num_killed} of {num_tried})" if num_tried else "-",
         holds=num_killed >= LEAST_KILLED_FRAC * num_tried if num_tried else None,
-        note=f"seed {checked['seed']!r}, recorded at {checked['commit']}"
+        note=f"seed {checked['seed']!r}, recorded at {checked['commit']}{told_direct(checked)}"
         if num_tried
         else "never tried: python -m benchmarks.mutations --seed again",
     )
+
+
+def told_direct(sample: Mapping[str, Any]) -> str:
+    """Of a sample that was tried on some tests alone."""
+    return ", by unit, conformance and golden tests alone: others may kill more" if sample.get("is_direct") else ""

@@ -24,6 +24,7 @@ import numpy as np
 from benchmarks.against_base import HELP, OPERATIONS, WHAT, base_facts
 from benchmarks.bar import REPOSITORY, Bar
 from benchmarks.bar_explorer import serving
+from benchmarks.bar_mutations import told_direct
 from benchmarks.mutants import physics_sources
 from benchmarks.mutation_records import LEAST_KILLED_FRAC, digest, recorded, wilson
 from benchmarks.stamp import newest_result
@@ -226,7 +227,7 @@ def mutants_bar(results: Mapping[str, Any], sources: str) -> Bar:
     measured = f"{num_killed / num_tried:.1%} ({num_killed} of {num_tried}; {low:.1%} to {high:.1%} of all)"
     is_of_now = results["sources"] == sources
     age = "of today's code" if is_of_now else f"of older code: {MUTATE}"
-    note = f"package {package}, recorded {results['date']} at {results['commit']}, {age}"
+    note = f"package {package}, recorded {results['date']} at {results['commit']}, {age}{told_direct(results)}"
     return _bar(name, bar, measured, num_killed >= LEAST_KILLED_FRAC * num_tried if is_of_now else None, note)
 
 

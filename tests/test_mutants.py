@@ -250,6 +250,9 @@ def test_another_seed_draws_another_sample_and_its_bar_stands_beside() -> None:
     _, absent = recorded_bars({name: one for name, one in recorded().items() if name != "checked"}, "0" * 16)
     assert absent.holds is None
     assert (bar.holds, bar.measured) == (False, "70.0% (7 of 10)")
+    _, direct = recorded_bars(recorded() | {"checked": checked | {"is_direct": True}}, "0" * 16)
+    assert "golden tests alone" in direct.note
+    assert "alone" not in bar.note
 
 
 def test_a_record_of_other_code_says_so() -> None:
@@ -281,3 +284,9 @@ def test_a_filter_that_leaves_no_mutant_is_refused(capsys, monkeypatch) -> None:
     with pytest.raises(SystemExit):
         mutations.main(["--only", "no such formula"])
     assert "no mutant's file or formula holds 'no such formula'" in capsys.readouterr().err
+
+
+def test_the_first_sample_is_tried_on_all_tests(capsys) -> None:
+    with pytest.raises(SystemExit):
+        mutations.main(["--direct"])
+    assert "--direct is for another sample" in capsys.readouterr().err

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
-import subprocess
-import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -14,8 +14,8 @@ pytest.importorskip("playwright", reason="Playwright is not installed: pip insta
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
+from dovetail.cli import main
 from tests.browser.conftest import ROOT, Visit, Visitor
-from tests.e2e.conftest import environment
 from tests.once import made_once
 
 SMALL = (str(ROOT / "tests" / "e2e" / "few-systems.yaml"),)
@@ -63,9 +63,14 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 def written(folder: Path) -> None:
     for name, words in COMMANDS.items():
-        command = [sys.executable, "-m", "dovetail", *words, "--html", str(folder / f"{name}.html")]
-        told = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=900)
-        assert told.returncode == 0, told.stderr
+        write(folder / f"{name}.html", *words)
+
+
+def write(page: Path, *words: str) -> None:
+    """As the command does it, without the start of a process."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()) as told:
+        code = main([*words, "--html", str(page)])
+    assert code == 0, told.getvalue()
 
 
 @pytest.mark.parametrize(("name", "width", "scheme"), VIEWS)
@@ -170,9 +175,7 @@ def test_what_the_user_named_is_text_in_every_chart(visit: Visitor, tmp_path):
     for own in ("h100-large", "ethernet"):  # a chip and a level of its network, which is on an axis
         text = text.replace(f"name: {own}", f'name: "{own}{name}"')
     spec.write_text(text, encoding="utf-8")
-    command = [sys.executable, "-m", "dovetail", "simulate", str(spec), "--html", str(file)]
-    told = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=900)
-    assert told.returncode == 0, told.stderr
+    write(file, "simulate", str(spec))
     found = visit(file.as_uri(), offline=True)
     assert found.page.locator("img").count() == 0
     labels = found.page.locator("#elasticities .ytick text").all_text_contents()

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from dovetail.errors import InvalidInput, require_positive
+from dovetail.registry import at_withdrawal
 from dovetail.workload.graph import Graph
 from dovetail.workload.layers import Sample
 from dovetail.workload.model import Model
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.routing import EVENLY, Routing
 from dovetail.workload.training import training_graph
+
+NUM_KEPT_GRAPHS = 16  # of the workloads that were asked about last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,4 +49,13 @@ class Workload:
         return replace(graph, routing=self.routing)
 
     def training_graph(self) -> Graph:
-        return training_graph(self.forward_graph(), self.precision)
+        return _training_graph(self)
+
+
+@lru_cache(maxsize=NUM_KEPT_GRAPHS)
+def _training_graph(workload: Workload) -> Graph:
+    """Kept: one answer asks for the graph of one workload many times, for its step, assumptions and charts."""
+    return training_graph(workload.forward_graph(), workload.precision)
+
+
+at_withdrawal(_training_graph.cache_clear)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 from dovetail.errors import DovetailError
@@ -15,7 +14,6 @@ from dovetail.parallel.levers import Trial
 from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
 from dovetail.parallel.pools import usable_by_stage
 from dovetail.parallel.sharding import shard
-from dovetail.registry import at_withdrawal
 from dovetail.report.assumptions import layers_per_stage
 from dovetail.report.labels import gain, recompute_in_brief
 from dovetail.report.launchers.fallbacks import as_run
@@ -25,8 +23,6 @@ from dovetail.units import format_bytes, format_s
 from dovetail.workload.workload import Workload
 
 _RECOMPUTE = ("recompute", "recompute_layers")
-_graph = lru_cache(maxsize=4)(Workload.training_graph)  # a dozen plans are tried of one workload
-at_withdrawal(_graph.cache_clear)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +74,7 @@ class Launched:
         """Whether what runs fits; one that cannot run does not."""
         workload, plan = as_run(self.workload, self.plan, self.launch.missing)
         try:
-            pieces = shard(_graph(workload), plan)
+            pieces = shard(workload.training_graph(), plan)
             use = memory_use(pieces, workload.precision, *usable_by_stage(plan, self.cluster))
             return with_host(use, plan, self.cluster).fits
         except DovetailError:
@@ -88,7 +84,7 @@ class Launched:
     def trial(self) -> Trial:
         """What runs takes and needs; raises where that is not modelled or cannot run."""
         workload, plan = as_run(self.workload, self.plan, self.launch.missing)
-        return trial(_graph(workload), self.cluster, plan, workload.precision)
+        return trial(workload.training_graph(), self.cluster, plan, workload.precision)
 
 
 def nearest(launcher: Launcher, workload: Workload, cluster: AnyCluster, plan: Plan) -> Launch:
@@ -114,7 +110,7 @@ def costs(launch: Launch, workload: Workload, cluster: AnyCluster, plan: Plan) -
     """What `plan` costs as it is launched, or nothing where it runs as it is; raises where either is not modelled."""
     if as_run(workload, plan, launch.missing) == (workload, plan):
         return ()
-    wanted = trial(_graph(workload), cluster, plan, workload.precision)
+    wanted = trial(workload.training_graph(), cluster, plan, workload.precision)
     found = Launched(workload=workload, cluster=cluster, plan=plan, launch=launch).trial
     return (
         Cost(
