@@ -32,9 +32,9 @@ def mean_gap_frac(study: WhamStudy) -> float | None:
 
 
 def claims(found: Wham) -> tuple[Claim, ...]:
-    """All of the paper's; our gain must be above its range where all eleven models were looked at."""
+    """All of the paper's; where all eleven models were looked at, our chips must beat the hand-tuned ones."""
     obstacle = "" if is_whole(found.ours) else f"the paper's figure is of all {len(NAMES)} models"
-    least = PAPER.most_gain if is_whole(found.ours) else 0.0
+    least = 1.0 if is_whole(found.ours) else 0.0
     return (
         _throughput(found, obstacle, least),
         _over_inference(found, obstacle),
