@@ -52,3 +52,21 @@ class DispatchedOp:
     arguments: tuple[tuple[str, Argument], ...] = ()
     phase: str = FORWARD
     module: str = ""
+    line: str = ""  # of the code that is neither PyTorch's nor ours, as file:line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchedStep:
+    """One whole training step in the order in which PyTorch dispatches it.
+
+    `module_calls` are, by operator, how many modules were entered since the one before it. `live_bytes` are those that
+    the allocator holds when an operator has its outputs and has freed nothing yet; `state_bytes` of them were there
+    when the step began: weights, moments and inputs.
+    """
+
+    ops: tuple[DispatchedOp, ...]
+    module_calls: tuple[int, ...]
+    live_bytes: tuple[int, ...]
+    state_bytes: int
+    num_parameters: int
+    notes: tuple[str, ...] = ()
