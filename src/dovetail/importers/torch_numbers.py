@@ -75,7 +75,14 @@ class Numbers:
                 self._forget(args, kwargs)
             return made
         host_args, host_kwargs = known
-        numbers = func(*host_args, **host_kwargs)
+        try:
+            numbers = func(*host_args, **host_kwargs)
+        except (RuntimeError, NotImplementedError):  # no such kernel on the host
+            if made is None:
+                raise
+            if is_inplace:
+                self._forget(args, kwargs)
+            return made
         if made is None:
             return self._on_meta(numbers)
         self._learn_all(made, numbers)
