@@ -14,6 +14,7 @@ from dovetail.files.text import quoted
 from dovetail.importers.shapes import InputShape
 from dovetail.importers.targets import blamed
 from dovetail.importers.torch_model import torch_library
+from dovetail.importers.torch_vision import mend_torchvision
 
 MOST_LAYERS = 512  # style: a count; four times as deep as released models
 BATCH = 2  # of example inputs: the graph is for any
@@ -79,7 +80,7 @@ def _weights_on_meta() -> Any:
 
 def built_from_config(config: Mapping[str, Any], where: str = "") -> Built:
     """The model of a configuration, in bf16 and for training; its class is transformers' own."""
-    torch, transformers = torch_library(), _transformers()
+    torch, transformers = torch_library(), transformers_library()
     from dovetail.importers.torch_run import quiet
 
     model_type = config.get("model_type")
@@ -119,7 +120,7 @@ def _module_of(config: Any, torch: Any, where: str) -> Any:
 
 def _class_of(config: Any, where: str) -> Any:
     """The class that the configuration names, or else the language model of its kind."""
-    transformers = _transformers()
+    transformers = transformers_library()
     said = config.architectures or [""]
     named = said[0] if isinstance(said, list) else said
     if not isinstance(named, str):
@@ -138,7 +139,9 @@ def _class_of(config: Any, where: str) -> Any:
     raise InvalidInput(f"{message}; name a class under architectures", where)
 
 
-def _transformers() -> Any:
+def transformers_library() -> Any:
+    """transformers, which is an extra of Dovetail."""
+    mend_torchvision()
     try:
         import transformers
     except ImportError:

@@ -37,6 +37,8 @@ FP32 = frozenset(
 )
 FP32_OUT = frozenset("prod softmax log_softmax cumprod cumsum sum linalg_vector_norm vector_norm norm".split())
 WIDEST = frozenset("addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add cat stack".split())
+IN_PYTHON = (F.__name__, torch.functional.__name__, torch.autograd.__name__, torch.Tensor.backward.__module__)
+_REDUCTIONS = ("none", "mean", "sum")  # by PyTorch's number
 FLASH_WIDTH = 256  # most columns of a head that PyTorch's flash attention takes
 ALIGNED = 8  # columns that flash attention pads heads to, and that efficient attention needs for 16-bit numbers
 BIAS_ALIGNED = 16  # columns that efficient attention pads masks to
@@ -104,8 +106,8 @@ class CudaFunctions(TorchFunctionMode):
         if whole is not None:
             if self.autocast.dtype is not None and whole is _attention:
                 args, kwargs = self._cast(args, kwargs, self.autocast.dtype)
-            elif self.autocast.dtype is not None and whole is _rms_norm:
-                args, kwargs = self._cast(args, kwargs, torch.float32)
+            elif self.autocast.dtype is not None and whole is not _dropout:
+                args, kwargs = self._under_autocast(name, args, kwargs)
             made = whole(*args, **kwargs)
             if made is not NotImplemented:
                 return made
@@ -114,8 +116,21 @@ class CudaFunctions(TorchFunctionMode):
             with self:
                 return opened(*args, **kwargs)
         if self.autocast.dtype is not None:
+            if name == "cross_entropy_loss":
+                return self._cross_entropy(*args, **kwargs)
             args, kwargs = self._under_autocast(name, args, kwargs)
         return func(*args, **kwargs)
+
+    def _cross_entropy(
+        self, input: Any, target: Any, weight: Any = None, reduction: Any = 1, ignored: int = -100, smoothing: float = 0.0
+    ) -> Any:
+        """In two parts, as autocast sees it: it casts what goes into the logarithm, and that in one kernel."""
+        if smoothing or target.is_floating_point():
+            return F.cross_entropy(input.float(), target, weight, None, ignored, None, _REDUCTIONS[reduction], smoothing)
+        dim = 0 if input.dim() == 1 else 1
+        logs = _log_softmax(input, dim, dtype=torch.float32)
+        logs = torch.log_softmax(input.float(), dim) if logs is NotImplemented else logs
+        return torch._C._nn.nll_loss_nd(logs, target, weight, reduction, ignored)
 
     def _under_autocast(self, name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
         assert self.autocast.dtype is not None
@@ -139,14 +154,14 @@ class CudaFunctions(TorchFunctionMode):
         }
 
     def _open(self, func: Any) -> Any:
-        """A function of torch.nn.functional that is written in Python, so that those within it are seen too."""
+        """A function that is written in Python, so that those within it are seen too: of a backward pass recompute."""
         if func not in self._opened:
             self._opened[func] = _opened(func)
         return self._opened[func]
 
 
 def _opened(func: Any) -> Any:
-    if not isinstance(func, python_types.FunctionType) or func.__module__ != F.__name__:
+    if not isinstance(func, python_types.FunctionType) or func.__module__ not in IN_PYTHON:
         return None
     asks = [name for name in func.__code__.co_names if name.startswith("has_torch_function")]
     if not asks:
@@ -195,6 +210,19 @@ def _rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = 
     if not input.is_meta:
         return NotImplemented
     return aten._fused_rms_norm(input, list(normalized_shape), weight, eps)[0]
+
+
+def _softmax_of(operator: Any) -> Callable[..., Any]:
+    """CUDA reads 16-bit numbers and writes fp32 in one kernel where code asks for a softmax in fp32."""
+
+    def made(input: Any, dim: Any = None, *rest: Any, dtype: Any = None, **_more: Any) -> Any:
+        told = dtype or next((one for one in rest if isinstance(one, torch.dtype)), None)
+        is_half = isinstance(input, torch.Tensor) and input.is_meta and input.dtype in (torch.bfloat16, torch.float16)
+        if not is_half or told != torch.float32 or not isinstance(dim, int):
+            return NotImplemented
+        return operator(input, dim, True)
+
+    return made
 
 
 def _attention(
@@ -317,7 +345,12 @@ def _math_attention(
     return torch.matmul(chances, value).to(dtype)
 
 
+_softmax, _log_softmax = _softmax_of(aten._softmax), _softmax_of(aten._log_softmax)
 WHOLE: dict[Any, Callable[..., Any]] = {
+    torch.softmax: _softmax,
+    torch.Tensor.softmax: _softmax,
+    torch.log_softmax: _log_softmax,
+    torch.Tensor.log_softmax: _log_softmax,
     F.scaled_dot_product_attention: _attention,
     F.dropout: _dropout,
     torch.dropout: lambda input, p, train: _dropout(input, p, train),

@@ -280,6 +280,16 @@ def _index_put(recorder: DispatchRecorder, func: Any, args: Any, kwargs: Any) ->
     return args[0]
 
 
+def _softmax(_recorder: DispatchRecorder, _func: Any, args: Any, _kwargs: Any) -> Any:
+    given, _dim, is_to_float = args
+    return torch.empty_like(given, dtype=torch.float32) if is_to_float else NotImplemented
+
+
+def _softmax_backward(_recorder: DispatchRecorder, _func: Any, args: Any, _kwargs: Any) -> Any:
+    gradient, _output, _dim, dtype = args
+    return NotImplemented if gradient.dtype == dtype else torch.empty_like(gradient, dtype=dtype)
+
+
 SPECIAL: dict[str, Special] = {
     ITEM: _item,
     "aten::native_dropout": _native_dropout,
@@ -287,6 +297,10 @@ SPECIAL: dict[str, Special] = {
     "aten::convolution_backward": _convolution_backward,
     "aten::_to_copy": _to_copy,
     "aten::nonzero": _nonzero,
+    "aten::_softmax": _softmax,
+    "aten::_log_softmax": _softmax,
+    "aten::_softmax_backward_data": _softmax_backward,
+    "aten::_log_softmax_backward_data": _softmax_backward,
     "aten::index": _index,
     "aten::_index_put_impl_": _index_put,
     "aten::index_put_": _index_put,

@@ -44,8 +44,6 @@ class Numbers:
             return None
         return found
 
-    def learn(self, tensor: torch.Tensor, numbers: torch.Tensor) -> None:
-        tensor.__dict__[_KEY] = numbers
 
     def guess(self, tensor: torch.Tensor) -> torch.Tensor:
         """Numbers for one that has none: halves, and ones of whole numbers."""
@@ -75,7 +73,14 @@ class Numbers:
                 self._forget(args, kwargs)
             return made
         host_args, host_kwargs = known
-        numbers = func(*host_args, **host_kwargs)
+        try:
+            numbers = func(*host_args, **host_kwargs)
+        except (RuntimeError, NotImplementedError):  # no such kernel on the host
+            if made is None:
+                raise
+            if is_inplace:
+                self._forget(args, kwargs)
+            return made
         if made is None:
             return self._on_meta(numbers)
         self._learn_all(made, numbers)
@@ -94,17 +99,17 @@ class Numbers:
         numbers = func(drawn, *args[1:], **kwargs)
         for tensor, number in zip(_flat(made), _flat(numbers), strict=True):
             if not tensor.dtype.is_floating_point:
-                self.learn(tensor, number)
+                learn(tensor, number)
 
     def _learn_all(self, made: Any, numbers: Any) -> None:
         for tensor, number in zip(_flat(made), _flat(numbers), strict=False):
             if tensor.is_meta:
-                self.learn(tensor, number)
+                learn(tensor, number)
 
     def _on_meta(self, numbers: Any) -> Any:
         if isinstance(numbers, torch.Tensor):
             made = torch.empty_like(numbers, device="meta")
-            self.learn(made, numbers)
+            learn(made, numbers)
             return made
         if isinstance(numbers, list | tuple):
             return type(numbers)(self._on_meta(one) for one in numbers)
@@ -140,6 +145,11 @@ class Numbers:
                 values["device"] = torch.device("cpu")
             return values
         return value
+
+
+def learn(tensor: torch.Tensor, numbers: torch.Tensor) -> None:
+    """Gives a tensor on meta its numbers."""
+    tensor.__dict__[_KEY] = numbers
 
 
 def _flat(made: Any) -> list[torch.Tensor]:

@@ -1,0 +1,292 @@
+"""Convolutions and their gradients in both layouts, depthwise ones, and pooling."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+
+from dovetail.cost.eager.iterator import pointwise
+from dovetail.cost.eager.launches import (
+    ConvolutionKernel,
+    Launched,
+    ProductKernel,
+    VectorKernel,
+    argument,
+    first,
+    flag,
+    is_channels_last,
+    item_bytes,
+    number,
+    numbers,
+    register,
+    result,
+    tensors,
+)
+from dovetail.cost.eager.operators.reductions import reduction
+from dovetail.cost.families.rows import VECTOR_BYTES
+from dovetail.errors import NotModelled
+from dovetail.workload.dispatched import DispatchedOp, TensorMeta
+from dovetail.workload.graph import Phase
+
+# Fitted on conv of eager_ops.csv (one H200, cuDNN 9 through PyTorch 2.11, 72 rows without weight gradients).
+TURNED_SRAM = 2.5  # cache traffic of a layout conversion, in its bytes: 2.2 TB/s read and written (nchw beside nhwc, 20 rows)
+# Depthwise, contiguous: PyTorch's own kernel, a thread an output. Slots an output and a product of its window.
+DEPTHWISE_SLOTS, DEPTHWISE_TAP_SLOTS, GENERAL_TAP_SLOTS = 174.0, 16.4, 20.1  # windows of 1, 3 and 5 are unrolled
+DEPTHWISE_GRAD_SLOTS, DEPTHWISE_GRAD_TAP_SLOTS, GENERAL_GRAD_TAP_SLOTS = 470.0, 9.4, 21.0
+DEPTHWISE_WEIGHT_TAP_SLOTS = 46.5  # a product, in a block for each element of a window (3.5 ms in spec/real_code.md)
+UNROLLED = (1, 3, 5)
+# Depthwise, channels last: cuDNN. Slots a product of the window.
+NHWC_TAP_SLOTS, NHWC_GRAD_TAP_SLOTS, NHWC_WEIGHT_TAP_SLOTS = 4.4, 11.0, 4.0
+# Pooling: slots an output and element of its window, one kernel each (max_pool3s2, avg_pool3s1: 48 rows).
+MAX_POOL_SLOTS = {False: 59.5, True: 66.0}  # by whether channels are last
+AVERAGE_POOL_SLOTS = {False: 45.4, True: 82.6}
+AVERAGE_POOL_BACKWARD_SLOTS = {False: 112.4, True: 126.5}
+MAX_POOL_BACKWARD_SLOTS = {False: 60.0, True: 60.0}  # an input and window that may hold it; estimate, as forward
+INDEX_BYTES = 8
+
+
+def _tf32(dtype: str) -> str:
+    """cuDNN may take TF32 for fp32 by PyTorch's default."""
+    return "tf32" if dtype == "fp32" else dtype
+
+
+def _sizes(op: DispatchedOp, name: str, ndim: int, default: int) -> tuple[int, ...]:
+    found = numbers(op, name) or (default,)
+    return found if len(found) == ndim else found[:1] * ndim
+
+
+def _turned(tensor: TensorMeta, name: str) -> VectorKernel:
+    moved = float(tensor.num_bytes)
+    return VectorKernel(name=name, read_bytes=moved, write_bytes=moved, sram_bytes=TURNED_SRAM * 2 * moved)
+
+
+def _is_last(*found: TensorMeta) -> bool:
+    return any(is_channels_last(one) for one in found)
+
+
+def _convolved(
+    op: DispatchedOp, source: TensorMeta, weight: TensorMeta, out: TensorMeta, phase: Phase
+) -> Launched:
+    """One pass of a convolution from `source` (a transposed one: its output) to `out`, whatever is computed."""
+    ndim = len(weight.shape) - 2
+    groups = int(number(op, "groups", 1.0))
+    stride = _sizes(op, "stride", ndim, 1)
+    window = prod(weight.shape[2:])
+    is_transposed = flag(op, "transposed")
+    if is_transposed:
+        source, out = out, source
+        phase = {Phase.FORWARD: Phase.INPUT_GRAD, Phase.INPUT_GRAD: Phase.FORWARD}.get(phase, phase)
+    is_last = _is_last(source, weight, out)
+    channels, outputs = weight.shape[1], weight.shape[0] // groups
+    if groups > 1 and channels == 1 and not is_transposed:
+        return _depthwise(op, source, weight, out, phase, is_last=is_last)
+    pixels = out.num_elements // max(out.shape[1], 1)
+    made = {Phase.FORWARD: out, Phase.INPUT_GRAD: source, Phase.WEIGHT_GRAD: weight}[phase]
+    read = [one for one in (source, weight, out) if one is not made]
+    in_bytes, out_bytes = sum(float(one.num_bytes) for one in read), float(made.num_bytes)
+    is_plain = window == 1 and all(one == 1 for one in stride) and groups == 1
+    dtype = _tf32(source.dtype)
+    if is_plain:
+        m, n, k = pixels, outputs, channels
+        if phase == Phase.INPUT_GRAD:
+            n, k = k, n
+        elif phase == Phase.WEIGHT_GRAD:
+            m, k = k, m
+        kernel: Launched = (
+            ProductKernel(name="conv 1x1", b=1, m=m, n=n, k=k, dtype=dtype, in_bytes=in_bytes, out_bytes=out_bytes),
+        )
+    else:
+        kernel = (
+            ConvolutionKernel(
+                name=f"conv {phase.name.lower()}", phase=phase, pixels=pixels, outputs=outputs, channels=channels,
+                window=window, stride=max(round(prod(stride) ** (1 / max(ndim, 1))), 1), groups=groups, dtype=dtype,
+                in_bytes=in_bytes, out_bytes=out_bytes,
+            ),
+        )  # fmt: skip
+    plane_bytes = prod(out.shape[2:]) * item_bytes(out)
+    if is_last or (is_plain and not plane_bytes % VECTOR_BYTES):
+        return kernel
+    before = tuple(_turned(one, "nchw to nhwc") for one in read)
+    return (*before, *kernel, _turned(made, "nhwc to nchw"))
+
+
+def _depthwise(
+    op: DispatchedOp, source: TensorMeta, weight: TensorMeta, out: TensorMeta, phase: Phase, *, is_last: bool
+) -> Launched:
+    window = prod(weight.shape[2:])
+    made = {Phase.FORWARD: out, Phase.INPUT_GRAD: source, Phase.WEIGHT_GRAD: weight}[phase]
+    moved = {
+        "read_bytes": sum(float(one.num_bytes) for one in (source, weight, out) if one is not made),
+        "write_bytes": float(made.num_bytes),
+    }
+    word = f"depthwise {phase.name.lower()}"
+    if is_last:
+        taps = float((source if phase == Phase.INPUT_GRAD else out).num_elements) * window
+        slots = {
+            Phase.FORWARD: NHWC_TAP_SLOTS, Phase.INPUT_GRAD: NHWC_GRAD_TAP_SLOTS, Phase.WEIGHT_GRAD: NHWC_WEIGHT_TAP_SLOTS
+        }[phase]  # fmt: skip
+        return (VectorKernel(name=f"{word} nhwc", slots=taps * slots + _stream_slots(moved), **moved),)
+    is_unrolled = all(size in UNROLLED for size in weight.shape[2:])
+    if phase == Phase.WEIGHT_GRAD:
+        slots = float(out.num_elements) * window * DEPTHWISE_WEIGHT_TAP_SLOTS
+    elif phase == Phase.INPUT_GRAD:
+        tap = DEPTHWISE_GRAD_TAP_SLOTS if is_unrolled else GENERAL_GRAD_TAP_SLOTS
+        slots = source.num_elements * (DEPTHWISE_GRAD_SLOTS + tap * window)
+    else:
+        tap = DEPTHWISE_TAP_SLOTS if is_unrolled else GENERAL_TAP_SLOTS
+        slots = out.num_elements * (DEPTHWISE_SLOTS + tap * window)
+    return (VectorKernel(name=f"{word} nchw", slots=slots, **moved),)
+
+
+def _stream_slots(moved: dict[str, float]) -> float:
+    """cuDNN's depthwise kernels load before they multiply: slots while a byte streams, at 7.7 a byte on the H200."""
+    return (moved["read_bytes"] + moved["write_bytes"]) * BYTE_SLOTS
+
+
+BYTE_SLOTS = 7.7  # lanes x clock over HBM's 4.3 TB/s: what the lanes could do while a byte moves
+
+
+@register("aten.convolution", "aten.cudnn_convolution", "aten._convolution", "aten.convolution_overrideable")
+def convolution(op: DispatchedOp) -> Launched:
+    source, weight = tensors(op)[:2]
+    bias = op.inputs[2] if len(op.inputs) > 2 else None
+    out = result(op)
+    if not out.num_elements:
+        return ()
+    source, weight, out, bias = (_four_dims(one) if one is not None else None for one in (source, weight, out, bias))
+    assert source is not None and weight is not None and out is not None
+    own = _convolved(op, source, weight, out, Phase.FORWARD)
+    return own if bias is None else (*own, _biased(out, bias))
+
+
+def _biased(out: TensorMeta, bias: TensorMeta) -> VectorKernel:
+    """The bias is added in place by a broadcast kernel, a channel each."""
+    ndim = len(out.shape)
+    shape = (1, out.shape[1], *(1,) * (ndim - 2))
+    spread = TensorMeta(shape=shape, strides=(out.shape[1], 1, *(1,) * (ndim - 2)), dtype=bias.dtype)
+    return pointwise("add", out, (out, spread))
+
+
+def _four_dims(tensor: TensorMeta) -> TensorMeta:
+    """Signals of one dim are images of one row."""
+    if len(tensor.shape) != 3:
+        return tensor
+    shape, strides = tensor.shape, tensor.strides
+    return TensorMeta(
+        shape=(*shape[:2], 1, shape[2]), strides=(*strides[:2], shape[2] * strides[2], strides[2]), dtype=tensor.dtype
+    )
+
+
+@register("aten._conv_depthwise2d", "aten.conv_depthwise3d")
+def depthwise(op: DispatchedOp) -> Launched:
+    source, weight = tensors(op)[:2]
+    out = result(op)
+    return _depthwise(op, source, weight, out, Phase.FORWARD, is_last=_is_last(source, weight))
+
+
+@register("aten.convolution_backward", "aten.cudnn_convolution_backward", "aten.convolution_backward_overrideable")
+def convolution_backward(op: DispatchedOp) -> Launched:
+    """The gradients that are wanted, each a pass of its own; the bias's is a sum over all but channels."""
+    gradient, source, weight = (_four_dims(one) for one in tensors(op)[:3])
+    mask = argument(op, "output_mask", (True, True, False))
+    wanted = tuple(bool(one) for one in mask) if isinstance(mask, tuple) else (True, True, False)
+    found: tuple[Launched, ...] = ()
+    if wanted[0]:
+        found += (_convolved(op, source, weight, gradient, Phase.INPUT_GRAD),)
+    if wanted[1]:
+        found += (_convolved(op, source, weight, gradient, Phase.WEIGHT_GRAD),)
+    own = tuple(launch for one in found for launch in one)
+    if len(wanted) > 2 and wanted[2]:
+        channels = TensorMeta(shape=(gradient.shape[1],), strides=(1,), dtype=gradient.dtype)
+        dims = tuple(dim for dim in range(len(gradient.shape)) if dim != 1)
+        own = (*own, reduction("sum", gradient, channels, dims))
+    return own
+
+
+def _pooled(op: DispatchedOp, slots: dict[bool, float], name: str) -> Launched:
+    """Each output looks at its whole window."""
+    source, out = first(op), result(op)
+    window = prod(_sizes(op, "kernel_size", 2, 1))
+    is_last = is_channels_last(source)
+    return (
+        VectorKernel(
+            name=name,
+            read_bytes=float(source.num_bytes),
+            write_bytes=sum(float(one.num_bytes) for one in op.outputs),
+            slots=out.num_elements * window * slots[is_last],
+        ),
+    )
+
+
+register("aten.max_pool2d_with_indices", "aten.max_pool3d_with_indices")(
+    partial(_pooled, slots=MAX_POOL_SLOTS, name="max pool")
+)
+register("aten.avg_pool2d", "aten.avg_pool3d", "aten.avg_pool1d")(
+    partial(_pooled, slots=AVERAGE_POOL_SLOTS, name="average pool")
+)
+
+
+def _pooled_backward(op: DispatchedOp, slots: dict[bool, float], name: str) -> Launched:
+    """Each input looks at all windows that it may be in: those of a window over the stride."""
+    gradient, source, out = tensors(op)[0], tensors(op)[1], result(op)
+    kernel = _sizes(op, "kernel_size", 2, 1)
+    stride = numbers(op, "stride") or kernel
+    stride = stride if len(stride) == len(kernel) else stride[:1] * len(kernel)
+    windows = prod(-(-size // step) for size, step in zip(kernel, stride, strict=True))
+    is_last = is_channels_last(source)
+    pass_kernel = VectorKernel(
+        name=name,
+        read_bytes=float(gradient.num_bytes) + sum(float(one.num_bytes) for one in tensors(op)[2:]),
+        write_bytes=float(out.num_bytes),
+        slots=out.num_elements * windows * slots[is_last],
+    )
+    return (pass_kernel,)
+
+
+register("aten.max_pool2d_with_indices_backward", "aten.max_pool3d_with_indices_backward")(
+    partial(_pooled_backward, slots=MAX_POOL_BACKWARD_SLOTS, name="max pool backward")
+)
+register("aten.avg_pool2d_backward", "aten.avg_pool3d_backward")(
+    partial(_pooled_backward, slots=AVERAGE_POOL_BACKWARD_SLOTS, name="average pool backward")
+)
+
+
+@register("aten._adaptive_avg_pool2d", "aten._adaptive_avg_pool3d", "aten.adaptive_max_pool2d", "aten.adaptive_avg_pool1d")
+def adaptive_pool(op: DispatchedOp) -> Launched:
+    """A thread or block an output, which reads its part of the image once."""
+    source, out = first(op), result(op)
+    slots = source.num_elements * AVERAGE_POOL_SLOTS[is_channels_last(source)]
+    return (
+        VectorKernel(
+            name="adaptive pool", read_bytes=float(source.num_bytes), write_bytes=float(out.num_bytes), slots=slots
+        ),
+    )
+
+
+@register("aten._adaptive_avg_pool2d_backward", "aten._adaptive_avg_pool3d_backward", "aten.adaptive_max_pool2d_backward")
+def adaptive_pool_backward(op: DispatchedOp) -> Launched:
+    gradient, out = first(op), result(op)
+    slots = out.num_elements * AVERAGE_POOL_SLOTS[is_channels_last(out)]
+    return (
+        VectorKernel(
+            name="adaptive pool backward", read_bytes=float(gradient.num_bytes), write_bytes=float(out.num_bytes), slots=slots
+        ),
+    )
+
+
+@register("aten.im2col", "aten.col2im", "aten.reflection_pad2d", "aten.replication_pad2d", "aten.reflection_pad1d", "aten.pixel_shuffle", "aten.pixel_unshuffle", "aten.channel_shuffle")
+def rearranged(op: DispatchedOp) -> Launched:
+    """Every output element finds its place in the input by divisions."""
+    out = result(op)
+    slots = out.num_elements * REARRANGED_SLOTS
+    return (
+        VectorKernel(name="rearrange", read_bytes=float(first(op).num_bytes), write_bytes=float(out.num_bytes), slots=slots),
+    )
+
+
+REARRANGED_SLOTS = 92.0  # as a strided copy of four dims (iterator.py)
+
+
+@register("aten.grid_sampler_2d", "aten.grid_sampler_2d_backward", "aten.slow_conv3d_forward")
+def not_modelled(op: DispatchedOp) -> Launched:
+    raise NotModelled(f"the operator {op.name} is not modelled: no kernel of it was measured")

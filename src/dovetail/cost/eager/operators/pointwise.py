@@ -1,0 +1,286 @@
+"""Element-wise operators, copies, casts, fills and random numbers."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import prod
+
+from dovetail.cost.eager.iterator import pointwise
+from dovetail.cost.eager.launches import (
+    Launched,
+    VectorKernel,
+    argument,
+    distinct_bytes,
+    first,
+    is_dense,
+    number,
+    register,
+    result,
+    tensors,
+)
+from dovetail.workload.dispatched import DispatchedOp, TensorMeta
+
+# Lane slots of an element's function beside loads and stores: special functions fill eight a clock and lane, and come
+# several to a function. Those of silu and gelu were set from rates where lanes bind (silu, hardswish, dropout: 48 rows
+# of eager_ops.csv; 176 of vector.csv); the others are counted from the same instructions.
+PLAIN = (
+    "abs", "add", "sub", "rsub", "mul", "neg", "relu", "threshold", "threshold_backward", "clamp", "clamp_min", "clamp_max",
+    "hardtanh", "hardtanh_backward", "hardswish", "hardswish_backward", "hardsigmoid", "hardsigmoid_backward", "leaky_relu",
+    "leaky_relu_backward", "maximum", "minimum", "lerp", "square", "sign", "sgn", "eq", "ne", "lt", "le", "gt",
+    "ge", "logical_and", "logical_or", "logical_not", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_not",
+    "bitwise_xor", "__and__", "__or__", "__xor__", "bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__",
+    "isnan", "isinf", "isfinite", "floor", "ceil", "round", "trunc", "frac", "addcmul", "sigmoid_backward", "tanh_backward",
+    "mse_loss_backward", "smooth_l1_loss_backward", "huber_loss_backward", "nan_to_num", "heaviside", "fmax", "fmin",
+    "positive", "signbit", "copysign", "isposinf", "isneginf", "relu6", "conj_physical", "complex",
+    "softshrink", "hardshrink", "_masked_scale",
+)  # fmt: skip
+FUNCTIONS = {
+    "div": 10.0, "true_divide": 10.0, "floor_divide": 16.0, "fmod": 20.0, "remainder": 20.0, "reciprocal": 10.0,
+    "rsqrt": 10.0, "sqrt": 12.0, "addcdiv": 12.0, "exp": 20.0, "exp2": 18.0, "expm1": 30.0, "log": 22.0, "log2": 22.0,
+    "log10": 22.0, "log1p": 32.0, "sigmoid": 32.0, "tanh": 32.0, "silu": 34.0, "silu_backward": 40.0, "gelu": 40.0,
+    "gelu_backward": 48.0, "erf": 36.0, "erfc": 40.0, "erfinv": 40.0, "sin": 36.0, "cos": 36.0, "tan": 48.0, "asin": 40.0,
+    "acos": 40.0, "atan": 36.0, "atan2": 48.0, "sinh": 40.0, "cosh": 40.0, "softplus": 48.0, "softplus_backward": 40.0,
+    "mish": 56.0, "mish_backward": 64.0, "elu": 30.0, "elu_backward": 30.0, "celu": 30.0, "selu": 30.0, "log_sigmoid_forward": 44.0,
+    "log_sigmoid_backward": 40.0, "logaddexp": 44.0, "logit": 40.0, "lgamma": 80.0, "digamma": 80.0, "glu": 34.0,
+    "glu_backward": 44.0, "hypot": 24.0, "xlogy": 30.0, "binary_cross_entropy_with_logits": 50.0, "sinc": 44.0,
+    "i0": 60.0, "angle": 48.0, "polar": 60.0, "_prelu_kernel": 0.0, "_prelu_kernel_backward": 0.0,
+}  # fmt: skip
+POWER_SLOTS = 60.0  # a power that is no small whole number
+DROPOUT_SLOTS = 56.0  # Philox (dropout of eager_ops.csv, 5 rows)
+CHEAP_POWERS = (0.0, 0.5, 1.0, 2.0, 3.0, -0.5, -1.0, -2.0)  # kernels of their own in PyTorch
+RANDOM_SLOTS = 54.0  # Philox and a transformation, as in dropout
+CAT_SLOTS, CAT_DIM_SLOTS = 3.0, 36.0  # CatArrayBatchedCopy: places in and out by division (cat_halves, rope_rotate: 7 rows)
+CAT_CONTIGUOUS_SLOTS = 34.0  # all inputs contiguous: no place of the input to find; estimate: half of the above
+
+
+def _elementwise(op: DispatchedOp, slots: float, name: str) -> Launched:
+    out = result(op)
+    if not out.num_elements:
+        return ()
+    return (pointwise(name, out, tensors(op), slots=slots, outputs=op.outputs[1:]),)
+
+
+for _name in PLAIN:
+    register(f"aten.{_name}")(partial(_elementwise, slots=0.0, name=_name))
+for _name, _slots in FUNCTIONS.items():
+    register(f"aten.{_name}")(partial(_elementwise, slots=_slots, name=_name))
+
+
+@register("aten.pow")
+def power(op: DispatchedOp) -> Launched:
+    exponent = argument(op, "exponent")
+    is_cheap = isinstance(exponent, int | float) and float(exponent) in CHEAP_POWERS
+    return _elementwise(op, 0.0 if is_cheap else POWER_SLOTS, "pow")
+
+
+@register("aten.masked_fill", "aten.masked_fill_")
+def masked_fill(op: DispatchedOp) -> Launched:
+    """Out of place, the tensor is copied first; the mask is of another dtype, so nothing is vectorised."""
+    out = result(op)
+    filled = pointwise("masked_fill", out, (out, *tensors(op)[1:2]))
+    if op.name.startswith("aten.masked_fill_"):
+        return (filled,)
+    return (*copy_launch(out, first(op)), filled)
+
+
+@register("aten.where.self", "aten.where")
+def where(op: DispatchedOp) -> Launched:
+    return (pointwise("where", result(op), tensors(op)),)
+
+
+def copy_launch(out: TensorMeta, source: TensorMeta) -> Launched:
+    """A copy to `out`: one stream where both lie in the same way, else as TensorIterator walks."""
+    if not out.num_elements:
+        return ()
+    return (pointwise("copy", out, (source,)),)
+
+
+@register("aten.clone", "aten.contiguous", "aten._to_copy", "aten.to", "aten.repeat_interleave.self_int")
+def copied(op: DispatchedOp) -> Launched:
+    if not op.outputs:  # to the host
+        return (VectorKernel(name="copy to host", read_bytes=distinct_bytes(first(op)), streams=1),)
+    return copy_launch(result(op), first(op))
+
+
+@register("aten.copy_", "aten.copy")
+def copy_into(op: DispatchedOp) -> Launched:
+    found = tensors(op)
+    return copy_launch(found[0], found[-1])
+
+
+@register("aten._local_scalar_dense", "aten.item")
+def read_scalar(_op: DispatchedOp) -> Launched:
+    return (VectorKernel(name="copy to host"),)
+
+
+@register("aten.repeat")
+def repeated(op: DispatchedOp) -> Launched:
+    """A copy of the input, expanded, into a view of the output that has twice as many dims."""
+    out, source = result(op), first(op)
+    lead = len(out.shape) - len(source.shape)
+    shape, source_strides, out_strides = [], [], []
+    own = (1,) * lead + source.shape
+    strides = (0,) * lead + source.strides
+    for size, own_size, stride, out_stride in zip(out.shape, own, strides, out.strides, strict=True):
+        shape += [size // max(own_size, 1), own_size]
+        source_strides += [0, stride]
+        out_strides += [out_stride * own_size, out_stride]
+    given_view = TensorMeta(shape=tuple(shape), strides=tuple(source_strides), dtype=source.dtype)
+    return copy_launch(TensorMeta(shape=tuple(shape), strides=tuple(out_strides), dtype=out.dtype), given_view)
+
+
+FILLS = (
+    "aten.fill_", "aten.fill", "aten.zero_", "aten.zeros", "aten.zeros_like", "aten.ones", "aten.ones_like", "aten.full",
+    "aten.full_like", "aten.new_zeros", "aten.new_ones", "aten.new_full", "aten.arange", "aten.linspace", "aten.scalar_tensor",
+    "aten.eye", "aten._efficientzerotensor", "aten.range", "aten.logspace",
+)  # fmt: skip
+
+
+@register(*FILLS)
+def filled(op: DispatchedOp) -> Launched:
+    out = result(op)
+    return (fill_launch(out),) if out.num_elements else ()
+
+
+def fill_launch(out: TensorMeta) -> VectorKernel:
+    return pointwise("fill", out, ())
+
+
+RANDOM = (
+    "aten.bernoulli", "aten.bernoulli_", "aten.uniform_", "aten.uniform", "aten.normal_", "aten.rand", "aten.rand_like",
+    "aten.randn", "aten.randn_like", "aten.random_", "aten.randint", "aten.randint_like", "aten.exponential_",
+    "aten.normal", "aten.log_normal_", "aten.cauchy_", "aten.geometric_", "aten.normal_functional", "aten.exponential",
+)  # fmt: skip
+
+
+@register(*RANDOM)
+def random_numbers(op: DispatchedOp) -> Launched:
+    out = result(op)
+    if not out.num_elements:
+        return ()
+    return (VectorKernel(name="random", write_bytes=out.num_bytes, streams=0, slots=out.num_elements * RANDOM_SLOTS),)
+
+
+@register("aten.native_dropout")
+def dropout(op: DispatchedOp) -> Launched:
+    """The result and a byte of mask an element."""
+    given_tensor = first(op)
+    return (
+        VectorKernel(
+            name="dropout",
+            read_bytes=given_tensor.num_bytes,
+            write_bytes=sum(float(one.num_bytes) for one in op.outputs),
+            slots=given_tensor.num_elements * DROPOUT_SLOTS,
+        ),
+    )
+
+
+@register("aten.native_dropout_backward")
+def dropout_backward(op: DispatchedOp) -> Launched:
+    """One kernel of its own for a gradient and a mask (masked_scale), vectorised though their dtypes differ."""
+    moved = sum(float(one.num_bytes) for one in tensors(op))
+    return (VectorKernel(name="masked_scale", read_bytes=moved, write_bytes=result(op).num_bytes),)
+
+
+@register("aten.cat", "aten.concat", "aten.stack", "aten.hstack", "aten.vstack", "aten._cat")
+def concatenated(op: DispatchedOp) -> Launched:
+    """One kernel of up to 128 inputs, which finds the place of every element by divisions."""
+    out, inputs = result(op), [one for one in tensors(op) if one.num_elements]
+    if len(inputs) <= 1:
+        return tuple(launch for one in inputs for launch in copy_launch(out, one))
+    if len({one.dtype for one in inputs}) > 1 or len(out.shape) > CAT_MAX_DIMS:
+        return tuple(launch for one in inputs for launch in copy_launch(_like(out, one), one))
+    is_contiguous = all(is_dense(one) for one in inputs)
+    dims = sum(1 for size in out.shape if size > 1)
+    slots = CAT_CONTIGUOUS_SLOTS if is_contiguous else CAT_SLOTS + CAT_DIM_SLOTS * max(dims, 1)
+    if is_contiguous and _is_along_first(out, inputs):
+        slots = 0.0
+    kernel = VectorKernel(
+        name="cat",
+        read_bytes=sum(distinct_bytes(one) for one in inputs),
+        write_bytes=out.num_bytes,
+        slots=out.num_elements * slots,
+    )
+    return (kernel,) * -(-len(inputs) // CAT_MAX_INPUTS)
+
+
+CAT_MAX_DIMS, CAT_MAX_INPUTS = 4, 128  # of CatArrayBatchedCopy (ATen/native/cuda/Shape.cu)
+
+
+def _is_along_first(out: TensorMeta, inputs: list[TensorMeta]) -> bool:
+    """Whether inputs lie one behind another in the output: then each is one run of memory."""
+    dim = next((d for d in range(len(out.shape)) if out.shape[d] != inputs[0].shape[d]), 0)
+    return prod(out.shape[:dim]) == 1
+
+
+def _like(out: TensorMeta, one: TensorMeta) -> TensorMeta:
+    """The part of `out` that an input goes to."""
+    return TensorMeta(shape=one.shape, strides=out.strides, dtype=out.dtype) if one.shape else one
+
+
+@register("aten.slice_backward", "aten.select_backward", "aten.diagonal_backward", "aten.unfold_backward")
+def placed_in_zeros(op: DispatchedOp) -> Launched:
+    """Zeros all over, then the gradient copied into its place."""
+    out, gradient = result(op), first(op)
+    strides = out.strides[-len(gradient.shape) :] if gradient.shape else ()
+    part = TensorMeta(shape=gradient.shape, strides=strides, dtype=out.dtype)
+    if op.name.startswith("aten.select_backward"):
+        dim = int(number(op, "dim")) % len(out.shape)
+        part = TensorMeta(
+            shape=gradient.shape, strides=out.strides[:dim] + out.strides[dim + 1 :], dtype=out.dtype
+        )
+    return (fill_launch(out), *copy_launch(part, gradient))
+
+
+@register("aten.constant_pad_nd")
+def padded(op: DispatchedOp) -> Launched:
+    out, source = result(op), first(op)
+    part = TensorMeta(shape=source.shape, strides=out.strides, dtype=out.dtype)
+    return (fill_launch(out), *copy_launch(part, source))
+
+
+@register("aten.slice_scatter", "aten.select_scatter", "aten.as_strided_scatter", "aten.diagonal_scatter")
+def scattered_view(op: DispatchedOp) -> Launched:
+    """A copy of all, then the source copied into its place."""
+    out, source = result(op), tensors(op)[-1]
+    strides = out.strides[-len(source.shape) :] if source.shape else ()
+    part = TensorMeta(shape=source.shape, strides=strides, dtype=out.dtype)
+    return (*copy_launch(out, first(op)), *copy_launch(part, source))
+
+
+@register("aten.flip", "aten.roll", "aten.rot90")
+def rolled(op: DispatchedOp) -> Launched:
+    out = result(op)
+    slots = STRIDED_VIEW_SLOTS * out.num_elements
+    return (VectorKernel(name="roll", read_bytes=out.num_bytes, write_bytes=out.num_bytes, slots=slots),)
+
+
+STRIDED_VIEW_SLOTS = 92.0  # a place found by division for each of four dims, as of a strided copy (iterator.py)
+
+
+@register("aten.tril", "aten.triu")
+def triangle(op: DispatchedOp) -> Launched:
+    """Rows and columns of every element by division."""
+    out = result(op)
+    slots = STRIDED_VIEW_SLOTS * out.num_elements
+    return (VectorKernel(name="triangle", read_bytes=out.num_bytes, write_bytes=out.num_bytes, slots=slots),)
+
+
+@register("aten.upsample_nearest2d", "aten.upsample_bilinear2d", "aten.upsample_bicubic2d", "aten._upsample_nearest_exact2d", "aten.upsample_nearest1d")
+def upsampled(op: DispatchedOp) -> Launched:
+    out = result(op)
+    taps = 16.0 if "bicubic" in op.name else 4.0 if "bilinear" in op.name else 1.0
+    slots = out.num_elements * (STRIDED_VIEW_SLOTS + TAP_SLOTS * taps)
+    return (VectorKernel(name="upsample", read_bytes=first(op).num_bytes, write_bytes=out.num_bytes, slots=slots),)
+
+
+TAP_SLOTS = 16.4  # a product of a window, as of depthwise convolutions (convolutions.py)
+
+
+@register("aten.upsample_nearest2d_backward", "aten.upsample_bilinear2d_backward", "aten.upsample_bicubic2d_backward", "aten.upsample_nearest1d_backward")
+def upsampled_backward(op: DispatchedOp) -> Launched:
+    out, gradient = result(op), first(op)
+    taps = 16.0 if "bicubic" in op.name else 4.0 if "bilinear" in op.name else 1.0
+    slots = gradient.num_elements * (STRIDED_VIEW_SLOTS + TAP_SLOTS * taps)
+    moved = VectorKernel(name="upsample", read_bytes=gradient.num_bytes, write_bytes=out.num_bytes, slots=slots)
+    return (fill_launch(out), moved) if taps > 1 else (moved,)
