@@ -37,7 +37,7 @@ FP32 = frozenset(
 )
 FP32_OUT = frozenset("prod softmax log_softmax cumprod cumsum sum linalg_vector_norm vector_norm norm".split())
 WIDEST = frozenset("addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add cat stack".split())
-IN_PYTHON = (F.__name__, torch.functional.__name__, torch.autograd.__name__, torch.Tensor.backward.__module__)
+IN_PYTHON = (F.__name__, torch.functional.__name__, torch.autograd.__name__)
 _REDUCTIONS = ("none", "mean", "sum")  # by PyTorch's number
 FLASH_WIDTH = 256  # most columns of a head that PyTorch's flash attention takes
 ALIGNED = 8  # columns that flash attention pads heads to, and that efficient attention needs for 16-bit numbers
@@ -161,7 +161,9 @@ class CudaFunctions(TorchFunctionMode):
 
 
 def _opened(func: Any) -> Any:
-    if not isinstance(func, python_types.FunctionType) or func.__module__ not in IN_PYTHON:
+    if not isinstance(func, python_types.FunctionType):
+        return None
+    if func.__module__ not in IN_PYTHON and func is not torch.Tensor.backward:
         return None
     asks = [name for name in func.__code__.co_names if name.startswith("has_torch_function")]
     if not asks:
@@ -285,6 +287,8 @@ def attention_backend(
         return "math"
     if not all(one.stride(-1) == 1 for one in (query, key, value)):
         return "math"
+    if shape[-3] != key.shape[-3] and not (enable_gqa and shape[-3] % key.shape[-3] == 0):
+        return "math"  # heads that are broadcast
     is_half = query.dtype in (torch.bfloat16, torch.float16)
     is_square = shape[-2] == key.shape[-2]
     is_even = shape[-1] == key.shape[-1] == value.shape[-1]

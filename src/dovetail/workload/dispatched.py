@@ -69,4 +69,5 @@ class DispatchedStep:
     live_bytes: tuple[int, ...]
     state_bytes: int
     num_parameters: int
+    num_updated: int = 0  # tensors that the optimizer writes
     notes: tuple[str, ...] = ()
