@@ -182,10 +182,27 @@ def dropout_backward(op: DispatchedOp) -> Launched:
     return (VectorKernel(name="masked_scale", read_bytes=moved, write_bytes=result(op).num_bytes),)
 
 
-@register("aten.cat", "aten.concat", "aten.stack", "aten.hstack", "aten.vstack", "aten._cat")
+@register("aten.cat", "aten.concat", "aten.hstack", "aten.vstack", "aten._cat")
 def concatenated(op: DispatchedOp) -> Launched:
+    return _joined(result(op), [one for one in tensors(op) if one.num_elements])
+
+
+@register("aten.stack")
+def stacked(op: DispatchedOp) -> Launched:
+    """Inputs get a dim of one and are concatenated along it."""
+    out = result(op)
+    dim = int(number(op, "dim")) % max(len(out.shape), 1)
+    return _joined(out, [_with_dim(one, dim) for one in tensors(op) if one.num_elements])
+
+
+def _with_dim(tensor: TensorMeta, dim: int) -> TensorMeta:
+    stride = prod(tensor.shape[dim:])
+    shape = (*tensor.shape[:dim], 1, *tensor.shape[dim:])
+    return TensorMeta(shape=shape, strides=(*tensor.strides[:dim], stride, *tensor.strides[dim:]), dtype=tensor.dtype)
+
+
+def _joined(out: TensorMeta, inputs: list[TensorMeta]) -> Launched:
     """One kernel of up to 128 inputs, which finds the place of every element by divisions."""
-    out, inputs = result(op), [one for one in tensors(op) if one.num_elements]
     if len(inputs) <= 1:
         return tuple(launch for one in inputs for launch in copy_launch(out, one))
     if len({one.dtype for one in inputs}) > 1 or len(out.shape) > CAT_MAX_DIMS:
@@ -215,7 +232,7 @@ def _is_along_first(out: TensorMeta, inputs: list[TensorMeta]) -> bool:
 
 def _like(out: TensorMeta, one: TensorMeta) -> TensorMeta:
     """The part of `out` that an input goes to."""
-    return TensorMeta(shape=one.shape, strides=out.strides, dtype=out.dtype) if one.shape else one
+    return TensorMeta(shape=one.shape, strides=out.strides, dtype=out.dtype)
 
 
 @register("aten.slice_backward", "aten.select_backward", "aten.diagonal_backward", "aten.unfold_backward")
