@@ -33,15 +33,15 @@ from dovetail.workload.compiled import FUSED, FusedKernel
 from dovetail.workload.dispatched import Argument, DispatchedOp, TensorMeta
 
 Sink = Callable[[DispatchedOp], None]
-# Instructions that one operation of an element fills, beside those that fill one; a special function fills eight as in
-# cost/kernels.py, a Philox number 54 as dropout's kernel there.
-_SPECIAL_SLOTS, _RANDOM_SLOTS = 8, 54
-_SPECIAL = frozenset(
-    """exp exp2 expm1 log log2 log1p erf erfc tanh sigmoid sqrt rsqrt sin cos tan pow truediv reciprocal div_rn
-    libdevice_exp libdevice_sqrt libdevice_sin libdevice_cos libdevice_sigmoid libdevice_log""".split()
-)
-_RANDOM = frozenset("rand randn randint64 rand_eager randn_eager".split())
-_FREE = frozenset("load store index_expr constant get_index set_indirect masked_subblock store_reduction".split())
+# Operations of Inductor's loops by `FusedKernel`'s counts of them; those of `_FREE` are loads, stores and indices, which
+# bytes stand for, and what ends a loop; all others are plain.
+_KINDS = {
+    "num_special": "exp exp2 expm1 log log2 log1p erf erfc tanh sigmoid sqrt rsqrt pow truediv reciprocal div_rn",
+    "num_random": "rand randn randint64 rand_eager randn_eager",
+    "num_angles": "sin cos tan",
+}
+_FREE = "load store index_expr constant get_index set_indirect masked_subblock masked output store_reduction"
+_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()} | dict.fromkeys(_FREE.split(), "")
 _SUM_OF_WORKSPACE = re.compile(
     r"(\w+) = (\w+)\[.*\]\.view\((\d+), (\d+)\)\.sum\(dim=0\)\.view\(.*\)(?:\.to\(torch\.(\w+)\))?"
 )
@@ -128,7 +128,7 @@ def compiled_graph(graph: Any, inputs: Sequence[Any], *, is_backward: bool, is_i
     compile_fx._recursive_record_original_output_strides(graph)
     with V.set_fake_mode(fake_mode):
         compile_fx._recursive_post_grad_passes(graph, is_inference=is_inference)
-    kernels: dict[str, FusedKernel] = {}
+    kernels: dict[str, tuple[FusedKernel, tuple[str, str]]] = {}
     with ExitStack() as stack:
         stack.enter_context(V.set_fake_mode(fake_mode))
         stack.enter_context(compile_fx.maybe_disable_comprehensive_padding(inputs))
@@ -164,12 +164,13 @@ def _no_text(kernel: Any, _name: Any = None) -> str:
     return ""
 
 
-def _definer(kernels: dict[str, FusedKernel]) -> Callable[..., str]:
+def _definer(kernels: dict[str, tuple[FusedKernel, tuple[str, str]]]) -> Callable[..., str]:
     def define(_scheduling: Any, _text: str, schedule: Any, kernel: Any) -> str:
         fused = get_fused_kernel_name(schedule, "original_aten")
         kind = "poi" if not kernel.features.is_reduction() else "per" if kernel.persistent_reduction else "red"
         name = f"triton_{kind}_{fused}_{len(kernels)}"
-        kernels[name] = _fused(name, kernel)
+        nodes = [node.node for node in kernel.features.scheduler_nodes() if node.node is not None]
+        kernels[name] = _fused(name, kernel), next((place for place in map(_place, nodes) if any(place)), ("", ""))
         return name
 
     return define
@@ -183,15 +184,20 @@ def _fused(name: str, kernel: Any) -> FusedKernel:
     written: Counter[str] = Counter()
     strided: Counter[str] = Counter()
     gathered: Counter[str] = Counter()
-    atomic_bytes, num_slots = 0, 0
+    counts: Counter[str] = Counter()
+    atomic_bytes = 0
     written_here = {buffer for node in features.scheduler_nodes() for buffer in node.get_buffer_names()}
     removed = kernel.removed_buffers | kernel.inplaced_to_remove | V.graph.removed_buffers
     is_outer = False
     for node in features.scheduler_nodes():
         elements = _elements(node.get_ranges())
-        num_slots += elements * _slots(node._body)
+        for operation, count in node._body.op_counts.items():
+            counts[_KIND_OF.get(operation, "num_plain")] += elements * count
         if node.is_reduction():
-            is_outer |= node.node.data.reduction_hint in (ReductionHint.OUTER, ReductionHint.OUTER_TINY)
+            data = node.node.data  # a reduction or a scan
+            if getattr(data, "reduction_type", "") == "online_softmax_reduce":
+                counts["num_online"] += elements
+            is_outer |= getattr(data, "reduction_hint", None) in (ReductionHint.OUTER, ReductionHint.OUTER_TINY)
         atomic = node._get_atomic_add_buffers()
         for deps, counter in ((node.read_writes.reads, read), (node.read_writes.writes, written)):
             for dep in deps:
@@ -216,7 +222,7 @@ def _fused(name: str, kernel: Any) -> FusedKernel:
         strided_bytes=_once(strided),
         gathered_bytes=_once(gathered),
         atomic_bytes=atomic_bytes,
-        num_slots=num_slots,
+        **{kind: counts[kind] for kind in ("num_plain", "num_online", *_KINDS)},
         is_outer=is_outer,
         is_persistent=bool(getattr(kernel, "persistent_reduction", False)),
     )
@@ -236,18 +242,6 @@ def _buffer_bytes(name: str) -> int:
     return _int(V.graph.get_numel(name)) * get_dtype_size(V.graph.get_dtype(name))
 
 
-def _slots(body: Any) -> int:
-    slots = 0
-    for name, count in body.op_counts.items():
-        if name in _SPECIAL:
-            slots += _SPECIAL_SLOTS * count
-        elif name in _RANDOM:
-            slots += _RANDOM_SLOTS * count
-        elif name not in _FREE:
-            slots += count
-    return slots
-
-
 def _elements(ranges: Any) -> int:
     total = 1
     for group in ranges:
@@ -263,7 +257,7 @@ def _int(value: Any) -> int:
         raise NotModelled(f"a size that depends on data cannot be compiled without it: {value}") from None
 
 
-def _events(lowering: Any, kernels: dict[str, FusedKernel]) -> list[Event]:
+def _events(lowering: Any, kernels: dict[str, tuple[FusedKernel, tuple[str, str]]]) -> list[Event]:
     events: list[Event] = []
     parts: dict[str, dict[int, Any]] = {}  # outputs of an operator with several, by its name and their place
     for line in lowering.wrapper_code.lines:
@@ -281,7 +275,7 @@ def _events(lowering: Any, kernels: dict[str, FusedKernel]) -> list[Event]:
         elif isinstance(line, lines.FreeLine):
             events.append(Free(line.node.get_name()))
         elif isinstance(line, lines.KernelCallLine):
-            events.append(_fused_op(line, kernels[line.kernel_name]))
+            events.append(_fused_op(line, *kernels[line.kernel_name]))
         elif isinstance(line, lines.ExternKernelAllocLine):
             events += _allocating(line.node, parts)
         elif isinstance(line, lines.MultiOutputLine):
@@ -336,22 +330,25 @@ def _summed(name: str, workspace: str, rows: str, cols: str, dtype: str | None) 
     options = (("dim", (0,)), ("keepdim", False), ("dtype", None))
     events: list[Event] = [
         Allocate(name, int(cols), torch.float32),
-        DispatchedOp(name="aten.sum.dim_IntList", inputs=(partial,), outputs=(total,), arguments=options),
+        DispatchedOp(name="aten.sum.dim_IntList", inputs=(partial,), outputs=(total,), arguments=options, is_compiled=True),
     ]
     if dtype:
         kind = getattr(torch, dtype)
         cast = replace(total, dtype=DTYPES[kind])
         events += [
             Allocate(name, int(cols), kind),
-            DispatchedOp(name="aten._to_copy.default", inputs=(total,), outputs=(cast,)),
+            DispatchedOp(name="aten._to_copy.default", inputs=(total,), outputs=(cast,), is_compiled=True),
         ]
     return events
 
 
-def _fused_op(line: Any, kernel: FusedKernel) -> DispatchedOp:
+def _fused_op(line: Any, kernel: FusedKernel, place: tuple[str, str]) -> DispatchedOp:
+    module, at = place
     names = [one for one in line.call_args if isinstance(one, str) and V.graph.try_get_buffer(one) is not None]
     tensors = [_meta(V.graph.try_get_buffer(one)) for one in dict.fromkeys(names)]
-    return DispatchedOp(name=FUSED, inputs=tuple(tensors), outputs=(), arguments=kernel.arguments)
+    return DispatchedOp(
+        name=FUSED, inputs=tuple(tensors), outputs=(), arguments=kernel.arguments, module=module, line=at, is_compiled=True
+    )
 
 
 def _meta(node: Any) -> TensorMeta:
@@ -379,7 +376,7 @@ _ATEN = {
 def _extern(node: Any, outputs: list[Any] | None = None) -> DispatchedOp:
     """A product, a convolution, attention, or whatever else Inductor leaves to ATen."""
     made = tuple(_meta(one) for one in ([node] if outputs is None else outputs) if _has_layout(one))
-    origin, module, line = None, *_place(node)
+    module, line = _place(node)
     overload = getattr(node, "op_overload", None)
     called = str(node.get_kernel_name() or "")
     name = _ATEN.get(called.removeprefix("extern_kernels."))
@@ -387,15 +384,14 @@ def _extern(node: Any, outputs: list[Any] | None = None) -> DispatchedOp:
         args, kwargs = node.unflatten_args(node.inputs, node.constant_args)
         inputs, arguments = _by_schema(overload, args, {**kwargs, **node.kwargs})
         return DispatchedOp(
-            name=str(overload), inputs=inputs, outputs=made, arguments=arguments, module=module, line=line
+            name=str(overload), inputs=inputs, outputs=made, arguments=arguments, module=module, line=line, is_compiled=True
         )
-    del origin
     inputs = tuple(_meta(one) for one in node.inputs if isinstance(one, ir.IRNode) and _has_layout(one))
     if name == "aten.convolution.default" and len(inputs) == 2:
         inputs = (*inputs, None)
     arguments = tuple((key, _plain(value)) for key, value in (node.kwargs or {}).items())
     name = name or (str(overload) if overload is not None else called.removeprefix("torch.ops.")) or type(node).__name__
-    return DispatchedOp(name=name, inputs=inputs, outputs=made, arguments=arguments, module=module, line=line)
+    return DispatchedOp(name=name, inputs=inputs, outputs=made, arguments=arguments, module=module, line=line, is_compiled=True)
 
 
 def _by_schema(

@@ -80,6 +80,7 @@ def compiled_step(
         module_calls=tuple(recorder.module_calls),
         live_bytes=tuple(recorder.live),
         state_bytes=state_bytes,
+        num_updated=sum(len(group["params"]) for group in optimizer.param_groups),
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
         notes=(*notes, *graphs.notes, *recorder.numbers.notes),
     )

@@ -20,8 +20,9 @@ class FusedKernel:
 
     It runs over `num_rows` x `num_cols` elements; a reduction goes over the columns of each row. `read_bytes` and
     `written_bytes` are those that it touches, each once. `gathered_bytes` of the reads follow indices, and
-    `atomic_bytes` of the writes are added atomically. `num_slots` are instructions of all elements together, where a
-    special function (exp, tanh, a random number) fills several.
+    `atomic_bytes` of the writes are added atomically. `num_plain` to `num_online` count operations of all elements
+    together, by how many instructions one fills: additions and comparisons, special functions (exp, rsqrt, division),
+    sines and cosines, random numbers, and steps of a softmax that is taken while its maximum still grows.
     """
 
     kernel: str
@@ -32,7 +33,11 @@ class FusedKernel:
     strided_bytes: int = 0  # of neighbours that are not next to each other in memory
     gathered_bytes: int = 0
     atomic_bytes: int = 0
-    num_slots: int = 0
+    num_plain: int = 0
+    num_special: int = 0
+    num_angles: int = 0
+    num_random: int = 0
+    num_online: int = 0
     is_outer: bool = False  # a reduction whose rows, and not its columns, lie next to each other
     is_persistent: bool = False  # a reduction that keeps a row in registers
 
