@@ -280,6 +280,12 @@ def _index_put(recorder: DispatchRecorder, func: Any, args: Any, kwargs: Any) ->
     return args[0]
 
 
+def _cudnn_attention(_recorder: DispatchRecorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """PyTorch's meta kernel leaves out what is absent without nested tensors; autograd wants a tensor there."""
+    made = func(*args, **kwargs)
+    return tuple(args[0].new_empty(0) if one is None else one for one in made)
+
+
 def _softmax(_recorder: DispatchRecorder, _func: Any, args: Any, _kwargs: Any) -> Any:
     given, _dim, is_to_float = args
     return torch.empty_like(given, dtype=torch.float32) if is_to_float else NotImplemented
@@ -297,6 +303,7 @@ SPECIAL: dict[str, Special] = {
     "aten::convolution_backward": _convolution_backward,
     "aten::_to_copy": _to_copy,
     "aten::nonzero": _nonzero,
+    "aten::_scaled_dot_product_cudnn_attention": _cudnn_attention,
     "aten::_softmax": _softmax,
     "aten::_log_softmax": _softmax,
     "aten::_softmax_backward_data": _softmax_backward,
