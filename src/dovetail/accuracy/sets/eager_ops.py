@@ -164,7 +164,7 @@ def _attention(kind: str, sizes: list[int], way: str) -> Calls:
         "dropout_p": 0.1 if "dropout" in kind else 0.0,
         "is_causal": "causal" in kind,
     }
-    name = sdpa_backend(q, q, has_mask=mask is not None)
+    name = sdpa_backend(q, q)
     sums, seed = dense(b, h, s, dtype="fp32"), dense(dtype="int64")
     if way == "fwd":
         return (call(f"_scaled_dot_product_{name}_attention.default", (q, q, q, mask), q, sums, seed, seed, **arguments),)

@@ -13,13 +13,18 @@ from dovetail.cost.eager.launches import VectorKernel, distinct_bytes, item_byte
 from dovetail.cost.vector import SECTOR_BYTES
 from dovetail.workload.dispatched import TensorMeta
 
-# Lane slots an element, fitted on eager_ops.csv (one H200, PyTorch 2.11): mul_col_bf16, rope_mul, permute_contiguous,
-# repeat_kv (28 rows) and, with casts, to_fp32, logits_float, mul_mixed (14 rows).
-STRIDED_SLOTS = 60.3  # loads one by one, and their addresses
-DIM_SLOTS = 3.3  # a division for each dim left
-OPERAND_SLOTS = 3.7  # a dim, an operand: its offset
-CAST_SLOTS, CAST_OPERAND_SLOTS = 54.0, 20.0  # operands side by side, dtypes mixed: a switch on the dtype of each
-STRIDED_CAST_SLOTS = 13.4  # the same switch an operand, where loads are one by one anyway
+# Lane slots an element, fitted on 45 rows of eager_ops.csv (mul_col_bf16, rope_mul, permute_contiguous, repeat_kv, to_fp32,
+# logits_float, mul_mixed) and on 1,100 kernels of 58 profiled steps (one H200, PyTorch 2.11).
+STRIDED_SLOTS, STRIDED_OPERAND_SLOTS = 50.0, 6.0  # loads one by one, and their addresses
+DIM_SLOTS, DIM_OPERAND_SLOTS = 7.4, 1.9  # a division for each dim left, and an offset of each input
+WIDE_RATIO = 1.2  # elements of 4 bytes and more come two to a thread, narrower ones four (CUDALoops.cuh)
+CAST_SLOTS, CAST_OPERAND_SLOTS = 42.0, 26.0  # operands side by side, dtypes mixed: a switch on the dtype of each
+STRIDED_CAST_SLOTS = 15.0  # the same switch an operand, where loads are one by one anyway
+APART_SLOTS = 80.0  # lanes of a warp whose elements lie in lines of their own: as many accesses, one after another
+LINE_BYTES = 128.0  # of the first cache
+BLOCK_ELEMENTS = 512.0  # of a block of 128 threads, four each: what finds its sectors in the first cache
+WIDE_BYTES = 4
+MAX_INDEX_BYTES = 2.0**31  # operands beyond it are cut in halves, so that 32-bit offsets do (TensorIterator.cpp)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,45 +91,72 @@ def pointwise(
     *,
     slots: float = 0.0,
     outputs: Sequence[TensorMeta] = (),
-    streams: int = 0,
-) -> VectorKernel:
-    """One element-wise kernel from `operands` to `out` (and `outputs` beside it); `slots` an element of its function."""
+    is_cast: bool | None = None,
+) -> tuple[VectorKernel, ...]:
+    """An element-wise kernel from `operands` to `out` (and `outputs` beside it); `slots` an element of its function.
+
+    `is_cast` says whether elements are cast on the way, where the dtypes alone do not: a condition is of another dtype.
+    Tensors beyond 2 GiB are cut in halves, a kernel each.
+    """
     elements = float(out.num_elements)
+    if not elements:
+        return ()
     walked = iteration(out, operands)
     reads = sum(distinct_bytes(one) for one in operands)
     writes = sum(float(one.num_elements * item_bytes(one)) for one in (out, *outputs))
     num_operands = len(operands) + 1 + len(outputs)
-    is_mixed = len({one.dtype for one in (out, *operands, *outputs)}) > 1
+    is_mixed = len({one.dtype for one in (out, *operands, *outputs)}) > 1 if is_cast is None else is_cast
     word, own_slots, sram_bytes = "vectorized", slots, 0.0
     if walked.is_contiguous and is_mixed and operands:
         word, own_slots = "unrolled", max(slots, CAST_SLOTS + CAST_OPERAND_SLOTS * num_operands)
     elif not walked.is_contiguous:
-        word = "strided"
-        own_slots = STRIDED_SLOTS + len(walked.sizes) * (DIM_SLOTS + OPERAND_SLOTS * len(operands))
+        word, count = "strided", len(operands)
+        own_slots = STRIDED_SLOTS + STRIDED_OPERAND_SLOTS * count
+        own_slots += len(walked.sizes) * (DIM_SLOTS + DIM_OPERAND_SLOTS * count)
+        own_slots *= WIDE_RATIO if item_bytes(out) >= WIDE_BYTES and not is_mixed else 1.0
         own_slots += STRIDED_CAST_SLOTS * num_operands if is_mixed else 0.0
-        own_slots = max(own_slots, slots)
+        own_slots = max(own_slots, slots) + APART_SLOTS * apart_frac(walked, (out, *operands))
         sram_bytes = sectors_bytes(walked, (out, *operands))
-    return VectorKernel(
+    largest = max(float(one.num_elements * item_bytes(one)) for one in (out, *operands, *outputs))
+    num_kernels = 1
+    while largest / num_kernels > MAX_INDEX_BYTES:
+        num_kernels *= 2
+    kernel = VectorKernel(
         name=f"{word} {name}",
-        read_bytes=reads,
-        write_bytes=writes,
-        streams=streams or (2 if operands else 0),
-        slots=elements * own_slots,
-        sram_bytes=sram_bytes,
+        read_bytes=reads / num_kernels,
+        write_bytes=writes / num_kernels,
+        slots=elements * own_slots / num_kernels,
+        sram_bytes=sram_bytes / num_kernels,
         rows=1.0,
-        cols=elements,
+        cols=elements / num_kernels,
         element_bytes=float(item_bytes(out)),
     )
+    return (kernel,) * num_kernels
+
+
+def apart_frac(walked: Iteration, operands: Sequence[TensorMeta]) -> float:
+    """How far the elements of neighbouring lanes lie apart, of a line each at most, in the worst operand."""
+    steps = [strides[0] * item_bytes(one) for one, strides in zip(operands, walked.strides, strict=True) if strides[0] > 1]
+    return min(1.0, max(steps, default=0) / LINE_BYTES)
 
 
 def sectors_bytes(walked: Iteration, operands: Sequence[TensorMeta]) -> float:
-    """Bytes that pass the shared cache in whole sectors: an operand whose neighbours lie apart takes one an element."""
+    """Bytes that operands whose neighbours lie apart take from the shared cache, in whole sectors.
+
+    A block that walks several rows of the fastest dim finds the rest of a sector in the first cache, where the next
+    row is the sector's next element.
+    """
     elements = 1.0
     for size in walked.sizes:
         elements *= size
-    found, is_apart = 0.0, False
+    found = 0.0
     for tensor, strides in zip(operands, walked.strides, strict=True):
-        stride_bytes = strides[0] * item_bytes(tensor)
-        found += elements * (min(SECTOR_BYTES, stride_bytes) if stride_bytes else 0.0)
-        is_apart = is_apart or stride_bytes > item_bytes(tensor)
-    return found if is_apart else 0.0
+        size = item_bytes(tensor)
+        if strides[0] <= 1:
+            continue
+        sector = min(SECTOR_BYTES, strides[0] * size)
+        is_next = len(strides) > 1 and 0 < strides[1] * size < SECTOR_BYTES
+        shared = max(1.0, min(SECTOR_BYTES / size, BLOCK_ELEMENTS / walked.sizes[0])) if is_next else 1.0
+        found += elements * max(sector / shared, size)
+    others = [one for one, strides in zip(operands, walked.strides, strict=True) if strides[0] == 1]
+    return found + sum(elements * item_bytes(one) for one in others) if found else 0.0

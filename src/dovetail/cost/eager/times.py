@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,17 @@ from dovetail.cost.families.convolution import convolution_costing
 from dovetail.cost.families.products import product_costing
 from dovetail.cost.families.rows import TINY_S, Rows, load_frac
 from dovetail.cost.op_cost import Setting
-from dovetail.cost.vector import CHUNKED, MANY_STREAMS, NO_STREAM, ONE_STREAM, KernelRows, access_codes, kernel_times
+from dovetail.cost.kernels import Access
+from dovetail.cost.vector import (
+    CHUNKED,
+    MANY_STREAMS,
+    NO_STREAM,
+    ONE_STREAM,
+    THREADS_OF_CORE,
+    KernelRows,
+    access_codes,
+    kernel_times,
+)
 from dovetail.errors import NotModelled
 from dovetail.hardware.chip import Chip
 from dovetail.workload.dispatched import BACKWARD, DispatchedOp
@@ -67,11 +77,14 @@ class EagerTimes:
         return Cost(compute_s=float(self.stream_s[chosen].sum()), **sums)
 
 
-def eager_times(ops: Sequence[DispatchedOp], chip: Chip, setting: Setting = Setting.STREAM) -> EagerTimes:
+def eager_times(
+    ops: Sequence[DispatchedOp], chip: Chip, setting: Setting = Setting.STREAM, *, has_tf32: bool = False
+) -> EagerTimes:
     """Each of `ops` as the kernels that PyTorch launches for it on `chip`, a GPU; equal operators are priced once.
 
     In a stream the power limit is the step's affair; `KERNEL` and `ALONE` slow long products down to it by themselves.
-    Raises `NotModelled` for an operator that nobody has described, naming it.
+    With `has_tf32`, products of fp32 run in TF32, as `torch.backends.cuda.matmul.allow_tf32` lets them; PyTorch's own
+    default is without. Raises `NotModelled` for an operator that nobody has described, naming it.
     """
     chips = chip_columns((chip,))
     if chips.are_arrays:
@@ -84,7 +97,7 @@ def eager_times(ops: Sequence[DispatchedOp], chip: Chip, setting: Setting = Sett
     launches = [launched(distinct[place]) for place in range(len(places))]
     counts = np.array([len(one) for one in launches], dtype=np.int64)
     flat: list[Launch] = [launch for one in launches for launch in one]
-    columns = _priced(flat, chips, setting)
+    columns = _priced([_in_tf32(launch) for launch in flat] if has_tf32 else flat, chips, setting)
     owner = np.repeat(np.arange(len(launches)), counts)
     sums = {name: np.bincount(owner, weights=column, minlength=len(launches))[which] for name, column in columns.items()}
     starts = np.concatenate(([0], np.cumsum(counts)))[:-1]
@@ -104,6 +117,10 @@ def eager_times(ops: Sequence[DispatchedOp], chip: Chip, setting: Setting = Sett
         part_names=tuple(flat[index].name for index in part.tolist()),
         **sums,
     )
+
+
+def _in_tf32(launch: Launch) -> Launch:
+    return replace(launch, dtype="tf32") if isinstance(launch, ProductKernel) and launch.dtype == "fp32" else launch
 
 
 START_FRAC = 0.5  # of a launch, what a profiler counts to the kernel: its start and end; estimate, half
@@ -140,7 +157,7 @@ def _column(kernels: Sequence[Any], name: str) -> FloatArray:
 
 
 def _vectors(kernels: list[VectorKernel], chips: ChipColumns, setting: Setting) -> dict[str, FloatArray]:  # noqa: ARG001
-    codes = access_codes([kernel.access for kernel in kernels])
+    codes = access_codes([Access.STREAM if kernel.access is Access.COLUMN_SUM else kernel.access for kernel in kernels])
     streams = np.array([_stream(kernel) for kernel in kernels], dtype=np.int64)
     own = {name: _column(kernels, name) for name in (
         "rows", "cols", "elements", "element_bytes", "slots", "reads", "num_sweeps", "num_sums", "num_barriers"
@@ -151,9 +168,10 @@ def _vectors(kernels: list[VectorKernel], chips: ChipColumns, setting: Setting) 
         pool=np.ones((len(kernels), 1)), **own,
     )  # fmt: skip
     times = kernel_times(rows, chips)
+    steps = _column(kernels, "steps") + _column_sum_steps(kernels, chips)
     busy_s = np.maximum(times.busy_s, _column(kernels, "sram_bytes") / chips.sram_bytes_per_s)
     busy_s = np.maximum(busy_s, _blocks_s(kernels, chips))
-    busy_s = busy_s + _column(kernels, "steps") * chips.calibration["wait_s"]
+    busy_s = busy_s + steps * chips.calibration["wait_s"]
     lanes_s = times.lanes_s
     slots = own["slots"]
     return {
@@ -166,11 +184,39 @@ def _vectors(kernels: list[VectorKernel], chips: ChipColumns, setting: Setting) 
 
 
 def _stream(kernel: VectorKernel) -> int:
-    if kernel.access.value == "chunk":
+    if kernel.access is Access.CHUNK:
         return CHUNKED
     if kernel.streams >= 2:
         return MANY_STREAMS
     return ONE_STREAM if kernel.streams == 1 else NO_STREAM
+
+
+# Sums down columns (Reduce.cuh): blocks of 32 x 4 threads take 128 columns each, and share out the rows so that the chip
+# is full; the last block of a column adds up what the others left, one load behind another.
+SUM_THREADS, SUM_VECTOR, SUM_WIDTH = 128.0, 4.0, 32.0
+LEAST_VALUES, MOST_VALUES, SPLIT_VALUES = 16.0, 256.0, 256.0  # of a thread; from how many on rows are shared out
+SUM_LOADS = 4.0  # in flight at once before blocks meet
+SUM_STEP = 0.43  # of a memory round trip (wait): one load of a partial sum from the shared cache (38 kernels of profiles)
+SUM_START_STEPS = 5.7  # round trips of start, counter and end (the same)
+RAGGED_RATIO = 1.6  # columns that are no whole blocks (the same: 96, 192 and 960 columns)
+
+
+def _column_sum_steps(kernels: list[VectorKernel], chips: ChipColumns) -> FloatArray:
+    is_sum = np.array([[kernel.access is Access.COLUMN_SUM] for kernel in kernels])
+    rows, cols = _column(kernels, "rows"), _column(kernels, "cols")
+    wide = np.maximum(cols / SUM_VECTOR, 1.0)
+    width = np.minimum(2.0 ** np.floor(np.log2(wide)), SUM_WIDTH)
+    height = SUM_THREADS / width
+    blocks = np.ceil(wide / width)
+    values = np.ceil(rows / height)
+    target = chips.num_units * THREADS_OF_CORE / SUM_THREADS
+    shared = np.maximum(np.minimum(np.ceil(target / blocks), np.ceil(values / LEAST_VALUES)), np.ceil(values / MOST_VALUES))
+    shared = np.where(values >= SPLIT_VALUES, shared, 1.0)
+    own = np.ceil(values / shared) / SUM_LOADS
+    meeting = np.where(shared > 1, shared / height, 0.0)
+    ragged = np.where(wide % width == 0, 1.0, RAGGED_RATIO)
+    start = np.where(shared > 1, SUM_START_STEPS, 0.0)
+    return np.where(is_sum, start + SUM_STEP * ragged * (own + meeting), 0.0)
 
 
 def _blocks_s(kernels: list[VectorKernel], chips: ChipColumns) -> FloatArray:

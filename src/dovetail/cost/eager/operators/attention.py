@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dovetail.cost.eager.iterator import pointwise
 from dovetail.cost.eager.launches import (
     AttentionKernel,
     Launched,
     VectorKernel,
-    argument,
     distinct_bytes,
     flag,
     item_bytes,
@@ -19,8 +17,9 @@ from dovetail.errors import NotModelled
 from dovetail.workload.dispatched import DispatchedOp, TensorMeta
 
 # Fitted on sdpa_* of eager_ops.csv (one H200, 57 rows); the plain kernels are those of `cost.attention`.
-EFFICIENT_FRAC = 0.56  # pace of the CUTLASS kernel for masks, forward, against the best: it does not use Hopper's units
-EFFICIENT_BACKWARD_FRAC = {64: 0.68, 128: 0.52, 256: 0.50}  # by the width that heads are padded to
+MASKED_FRAC = {64: 0.56, 128: 0.56, 256: 0.36}  # pace under a mask that is read, by the width that heads are padded to
+MASKED_BACKWARD_FRAC = {64: 0.68, 128: 0.52, 256: 0.50}
+EFFICIENT_FRAC = 0.50  # of the best, by CUTLASS's kernel, which does not use Hopper's units (cost.attention)
 DROPOUT_SLOTS = {64: 38.0, 128: 38.0, 256: 150.0}  # a score: Philox, by width; registers run out beyond 128
 DROPOUT_BACKWARD_SLOTS = 20.0
 MASKED_DROPOUT_SLOTS = {64: 38.0, 128: 56.0, 256: 210.0}  # the same in the kernel for masks
@@ -32,9 +31,9 @@ FLASH_DTYPES = ("bf16", "fp16")
 
 
 def sdpa_backend(
-    query: TensorMeta, key: TensorMeta, *, has_mask: bool, is_mask_learned: bool = False, dropout_p: float = 0.0
+    query: TensorMeta, key: TensorMeta, *, is_mask_learned: bool = False
 ) -> str:
-    """The kernel that PyTorch 2.11 takes on a GPU: `cudnn`, `efficient` or `math`, as its sdp_utils have it.
+    """The kernel that PyTorch 2.11 takes on a GPU since Hopper: `cudnn`, masked or not, `efficient` or `math`.
 
     A mask that needs a gradient, a dtype of 32 bits and a width that is no multiple of 8 each rule kernels out.
     """
@@ -43,8 +42,6 @@ def sdpa_backend(
         return "efficient" if query.dtype == "fp32" and not is_mask_learned else "math"
     if is_mask_learned:
         return "math"
-    if has_mask:
-        return "efficient"
     if width % MASK_ALIGNMENT or width > MAX_FLASH_WIDTH or key.shape[-1] != width:
         return "efficient" if not width % MASK_ALIGNMENT else "math"
     return "cudnn"
@@ -63,13 +60,14 @@ def _kernel(
     b, h, s, d = query.shape
     kv_heads, t = key.shape[1], key.shape[2]
     dropout_p, is_causal = number(op, "dropout_p"), flag(op, "is_causal")
-    width, slots, pace = _width(d), 0.0, 1.0
-    if is_efficient:
-        pace = EFFICIENT_BACKWARD_FRAC[width] if is_backward else EFFICIENT_FRAC
-        if bias is not None and bias.shape[-1] % MASK_ALIGNMENT and not is_backward:
+    width, slots = _width(d), 0.0
+    pace = EFFICIENT_FRAC if is_efficient else 1.0
+    if bias is not None:
+        pace = (MASKED_BACKWARD_FRAC if is_backward else MASKED_FRAC)[width]
+        if bias.shape[-1] % MASK_ALIGNMENT and not is_backward:
             pace *= UNALIGNED_FRAC
     if dropout_p > 0:
-        if is_efficient:
+        if bias is not None:
             slots = (MASKED_DROPOUT_BACKWARD_SLOTS if is_backward else MASKED_DROPOUT_SLOTS)[width]
         else:
             slots = DROPOUT_BACKWARD_SLOTS if is_backward else DROPOUT_SLOTS[width]
@@ -117,7 +115,7 @@ def attention(op: DispatchedOp) -> Launched:
     if packet in ("aten._flash_attention_forward", "aten._efficient_attention_forward"):
         query, key, value = (_heads_first(one) for one in (query, key, value))
     bias = op.inputs[3] if len(op.inputs) > 3 and "flash" not in packet else None
-    own = _kernel(op, query, key, value, bias=bias, is_backward=False, is_efficient=FORWARD[packet] or bias is not None)
+    own = _kernel(op, query, key, value, bias=bias, is_backward=False, is_efficient=FORWARD[packet])
     return (own,) if FORWARD[packet] else (CLEARED, own)
 
 
@@ -143,7 +141,7 @@ def attention_backward(op: DispatchedOp) -> Launched:
     place = {"aten._scaled_dot_product_efficient_attention_backward": 4, "aten._scaled_dot_product_cudnn_attention_backward": 8}
     at = place.get(packet, len(op.inputs))
     bias = op.inputs[at] if at < len(op.inputs) else None
-    is_efficient = BACKWARD[packet] or bias is not None
+    is_efficient = BACKWARD[packet]
     own = _kernel(op, query, key, value, bias=bias, is_backward=True, is_efficient=is_efficient)
     return (CLEARED, VectorKernel(name="attention rowsum"), own, VectorKernel(name="attention cast"))
 
@@ -153,11 +151,8 @@ def whole_attention(op: DispatchedOp) -> Launched:
     """Where it is recorded whole: the kernel that PyTorch would choose; math is not whole."""
     query, key, value = tensors(op)[:3]
     bias = op.inputs[3] if len(op.inputs) > 3 else None
-    backend = sdpa_backend(query, key, has_mask=bias is not None, dropout_p=number(op, "dropout_p"))
+    backend = sdpa_backend(query, key)
     if backend == "math":
         raise NotModelled(f"{op.name} of width {query.shape[-1]} in {query.dtype} runs as several operators; record those")
     own = _kernel(op, query, key, value, bias=bias, is_backward=False, is_efficient=backend == "efficient")
     return (CLEARED, own)
-
-
-_ = (pointwise, argument)

@@ -37,11 +37,11 @@ DEPTHWISE_WEIGHT_TAP_SLOTS = 46.5  # a product, in a block for each element of a
 UNROLLED = (1, 3, 5)
 # Depthwise, channels last: cuDNN. Slots a product of the window.
 NHWC_TAP_SLOTS, NHWC_GRAD_TAP_SLOTS, NHWC_WEIGHT_TAP_SLOTS = 4.4, 11.0, 4.0
-# Pooling: slots an output and element of its window, one kernel each (max_pool3s2, avg_pool3s1: 48 rows).
-MAX_POOL_SLOTS = {False: 59.5, True: 66.0}  # by whether channels are last
-AVERAGE_POOL_SLOTS = {False: 45.4, True: 82.6}
-AVERAGE_POOL_BACKWARD_SLOTS = {False: 112.4, True: 126.5}
-MAX_POOL_BACKWARD_SLOTS = {False: 60.0, True: 60.0}  # an input and window that may hold it; estimate, as forward
+# Pooling: slots an output, and an element of its window (max_pool3s2, avg_pool3s1: 48 rows; 24 kernels of profiles).
+MAX_POOL_SLOTS = {False: (291.0, 27.2), True: (245.0, 38.0)}  # by whether channels are last
+AVERAGE_POOL_SLOTS = {False: (0.0, 45.4), True: (0.0, 82.6)}
+AVERAGE_POOL_BACKWARD_SLOTS = {False: (0.0, 112.4), True: (0.0, 126.5)}  # an input, and a window that holds it
+MAX_POOL_BACKWARD_SLOTS = {False: (295.0, 19.0), True: (120.0, 62.0)}  # the same (24 kernels of profiled steps)
 INDEX_BYTES = 8
 
 
@@ -156,10 +156,10 @@ def convolution(op: DispatchedOp) -> Launched:
     source, weight, out, bias = (_four_dims(one) if one is not None else None for one in (source, weight, out, bias))
     assert source is not None and weight is not None and out is not None
     own = _convolved(op, source, weight, out, Phase.FORWARD)
-    return own if bias is None else (*own, _biased(out, bias))
+    return own if bias is None else (*own, *_biased(out, bias))
 
 
-def _biased(out: TensorMeta, bias: TensorMeta) -> VectorKernel:
+def _biased(out: TensorMeta, bias: TensorMeta) -> Launched:
     """The bias is added in place by a broadcast kernel, a channel each."""
     ndim = len(out.shape)
     shape = (1, out.shape[1], *(1,) * (ndim - 2))
@@ -203,7 +203,7 @@ def convolution_backward(op: DispatchedOp) -> Launched:
     return own
 
 
-def _pooled(op: DispatchedOp, slots: dict[bool, float], name: str) -> Launched:
+def _pooled(op: DispatchedOp, slots: dict[bool, tuple[float, float]], name: str) -> Launched:
     """Each output looks at its whole window."""
     source, out = first(op), result(op)
     window = prod(_sizes(op, "kernel_size", 2, 1))
@@ -213,7 +213,7 @@ def _pooled(op: DispatchedOp, slots: dict[bool, float], name: str) -> Launched:
             name=name,
             read_bytes=float(source.num_bytes),
             write_bytes=sum(float(one.num_bytes) for one in op.outputs),
-            slots=out.num_elements * window * slots[is_last],
+            slots=out.num_elements * (slots[is_last][0] + slots[is_last][1] * window),
         ),
     )
 
@@ -226,7 +226,7 @@ register("aten.avg_pool2d", "aten.avg_pool3d", "aten.avg_pool1d")(
 )
 
 
-def _pooled_backward(op: DispatchedOp, slots: dict[bool, float], name: str) -> Launched:
+def _pooled_backward(op: DispatchedOp, slots: dict[bool, tuple[float, float]], name: str) -> Launched:
     """Each input looks at all windows that it may be in: those of a window over the stride."""
     gradient, source, out = tensors(op)[0], tensors(op)[1], result(op)
     kernel = _sizes(op, "kernel_size", 2, 1)
@@ -238,7 +238,7 @@ def _pooled_backward(op: DispatchedOp, slots: dict[bool, float], name: str) -> L
         name=name,
         read_bytes=float(gradient.num_bytes) + sum(float(one.num_bytes) for one in tensors(op)[2:]),
         write_bytes=float(out.num_bytes),
-        slots=out.num_elements * windows * slots[is_last],
+        slots=out.num_elements * (slots[is_last][0] + slots[is_last][1] * windows),
     )
     return (pass_kernel,)
 
@@ -255,7 +255,7 @@ register("aten.avg_pool2d_backward", "aten.avg_pool3d_backward")(
 def adaptive_pool(op: DispatchedOp) -> Launched:
     """A thread or block an output, which reads its part of the image once."""
     source, out = first(op), result(op)
-    slots = source.num_elements * AVERAGE_POOL_SLOTS[is_channels_last(source)]
+    slots = source.num_elements * AVERAGE_POOL_SLOTS[is_channels_last(source)][1]
     return (
         VectorKernel(
             name="adaptive pool", read_bytes=float(source.num_bytes), write_bytes=float(out.num_bytes), slots=slots
@@ -266,7 +266,7 @@ def adaptive_pool(op: DispatchedOp) -> Launched:
 @register("aten._adaptive_avg_pool2d_backward", "aten._adaptive_avg_pool3d_backward", "aten.adaptive_max_pool2d_backward")
 def adaptive_pool_backward(op: DispatchedOp) -> Launched:
     gradient, out = first(op), result(op)
-    slots = out.num_elements * AVERAGE_POOL_SLOTS[is_channels_last(out)]
+    slots = out.num_elements * AVERAGE_POOL_SLOTS[is_channels_last(out)][1]
     return (
         VectorKernel(
             name="adaptive pool backward", read_bytes=float(gradient.num_bytes), write_bytes=float(out.num_bytes), slots=slots

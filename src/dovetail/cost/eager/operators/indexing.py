@@ -26,6 +26,7 @@ ATOMIC_SRAM_BYTES = 46.0  # of the shared cache's traffic that an atomic additio
 ADDED_SLOTS = 99.0  # an element that index_put adds up in sorted order
 SORTED_STEPS = 20.0  # sorting the indices of index_put: round trips of its kernels beside their launches
 PICKED_SLOTS = 92.0  # an element picked one by one, its place found by division (iterator.py, strided)
+LOOKUP_ROW_SLOTS = 20_000.0  # a row, which has a block of its own (rows of 16 elements, 4 kernels of profiled steps)
 LOOKUP_SLOTS = 20.0  # an element of a row that is looked up in whole vectors
 RADIX_BITS = 8  # of a pass of a radix sort (CUB)
 ITEM_BITS = 8  # style: of a byte
@@ -36,9 +37,9 @@ SMALL_SORT_COLS = 4096  # rows up to here are sorted in one block (Sort.cu)
 def looked_up(name: str, out: TensorMeta, index_bytes: float) -> VectorKernel:
     """Whole rows of a table: each read once for every use, and written."""
     moved = float(out.num_bytes)
-    return VectorKernel(
-        name=name, read_bytes=moved + index_bytes, write_bytes=moved, slots=LOOKUP_SLOTS * out.num_elements
-    )
+    rows = out.num_elements / max(out.shape[-1] if out.shape else 1, 1)
+    slots = max(LOOKUP_SLOTS * out.num_elements, LOOKUP_ROW_SLOTS * rows)
+    return VectorKernel(name=name, read_bytes=moved + index_bytes, write_bytes=moved, slots=slots)
 
 
 def _index_bytes(op: DispatchedOp) -> float:
@@ -82,7 +83,12 @@ def _picked(op: DispatchedOp) -> Launched:
 
 @register("aten.gather")
 def gather(op: DispatchedOp) -> Launched:
-    return _picked(op) if result(op).num_elements else ()
+    """An index that is expanded along rows looks whole rows up."""
+    out, index_tensor = result(op), tensors(op)[-1]
+    if not out.num_elements:
+        return ()
+    is_row = len(index_tensor.shape) > 1 and index_tensor.strides[-1] == 0
+    return (looked_up("lookup", out, distinct_bytes(index_tensor)),) if is_row else _picked(op)
 
 
 @register("aten.take", "aten.take_along_dim")
@@ -190,7 +196,7 @@ def embedding_backward(op: DispatchedOp) -> Launched:
         name="embedding backward", read_bytes=moved + INDEX_BYTES * rows, write_bytes=moved, access=Access.SCATTER,
         rows=rows, cols=cols, element_bytes=float(item_bytes(gradient)), streams=1,
     )  # fmt: skip
-    return (fill_launch(out), scatter)
+    return (*fill_launch(out), scatter)
 
 
 @register("aten.sort", "aten.argsort", "aten.msort")
@@ -230,7 +236,7 @@ def topk(op: DispatchedOp) -> Launched:
 
 
 TOPK_BITS, TOPK_THREADS = 2, 1024  # bits of a digit, threads of a block (TensorTopK.cu)
-TOPK_CLOCKS = 900.0  # a sweep of a row for one digit: a memory round trip and a barrier (wait of the GPU family); estimate
+TOPK_CLOCKS = 110.0  # a sweep of a row for one digit: a memory round trip and a barrier (wait of the GPU family); estimate
 
 
 @register("aten.randperm")
@@ -248,7 +254,7 @@ def multinomial(op: DispatchedOp) -> Launched:
 @register("aten.one_hot")
 def one_hot(op: DispatchedOp) -> Launched:
     out = result(op)
-    return (fill_launch(out), VectorKernel(name="scatter", slots=PICKED_SLOTS * first(op).num_elements))
+    return (*fill_launch(out), VectorKernel(name="scatter", slots=PICKED_SLOTS * first(op).num_elements))
 
 
 @register("aten._embedding_bag", "aten._embedding_bag_forward_only")

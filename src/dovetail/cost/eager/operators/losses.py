@@ -22,4 +22,4 @@ def nll_loss_backward(op: DispatchedOp) -> Launched:
     """Zeros all over, then one element a row."""
     out = result(op)
     rows = out.num_elements / max(out.shape[1] if len(out.shape) > 1 else 1, 1)
-    return (fill_launch(out), VectorKernel(name="nll_loss backward", access=Access.PICK, rows=rows))
+    return (*fill_launch(out), VectorKernel(name="nll_loss backward", access=Access.PICK, rows=rows))

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import ceil, log2, prod
 from typing import Any
 
-from dovetail.cost.eager.iterator import pointwise
 from dovetail.cost.eager.launches import (
     Launched,
     VectorKernel,
@@ -25,7 +24,8 @@ from dovetail.units import KIBI
 from dovetail.workload.dispatched import DispatchedOp, TensorMeta
 
 SMEM_BYTES = 48 * KIBI  # a row longer than this does not stay in a block's shared memory (SoftMax.cu, can_use_smem)
-WARP_COLS = 1024  # softmax of rows up to here is one warp a row (PersistentSoftmax.cuh)
+WARP_COLS = 2048  # softmax of rows up to here is one warp a row, padded to a power of two (PersistentSoftmax.cuh)
+WARP_SLOTS, WARP_BACKWARD_SLOTS = 62.0, 47.0  # an element of such a row, padding included (14 kernels of profiled steps)
 
 # Batch norm, contiguous (NCHW): a block of 512 threads a channel. Clocks an element of a plane padded to the block's
 # threads, fitted on batch_norm of eager_ops.csv, nchw (16 rows): lanes busy and, beside that, waiting for memory.
@@ -40,9 +40,19 @@ NHWC_APPLY_SLOTS = 32.0
 NHWC_STEPS = 30.0  # partial sums staged in memory and handed in
 
 
+# Sums down few columns of many rows are staged: each block a part of the rows (layer_norm_kernel.cu, 2.11). Share of
+# HBM and round trips fitted on 8 kernels of profiled steps (Swin, ConvNeXt).
+MANY_ROWS, FEW_COLS = 65536, 2112
+STAGED_FRAC, STAGED_STEPS = 0.75, 6.0
+
+
 def rows_of(tensor: TensorMeta, dim: int) -> tuple[float, float]:
     cols = float(tensor.shape[dim]) if tensor.shape else 1.0
     return tensor.num_elements / max(cols, 1.0), cols
+
+
+def _padded(cols: float) -> float:
+    return 2.0 ** ceil(log2(max(cols, 1.0)))
 
 
 def _softmax(op: DispatchedOp, *, passes: float, name: str) -> VectorKernel:
@@ -54,6 +64,9 @@ def _softmax(op: DispatchedOp, *, passes: float, name: str) -> VectorKernel:
     is_long = cols * size > SMEM_BYTES
     moved = sum(float(one.num_bytes) for one in tensors(op)[:2] if one.num_elements == out.num_elements)
     is_inner = not out.shape or dim % len(out.shape) == len(out.shape) - 1
+    if is_inner and cols <= WARP_COLS:
+        slots = WARP_SLOTS * rows * _padded(cols)
+        return VectorKernel(name=f"{name} warp", read_bytes=moved, write_bytes=float(out.num_bytes), slots=slots)
     return VectorKernel(
         name=name if is_inner else f"spatial {name}",
         read_bytes=moved * passes,
@@ -77,16 +90,14 @@ def softmax(op: DispatchedOp) -> Launched:
 
 @register("aten._softmax_backward_data")
 def softmax_backward(op: DispatchedOp) -> Launched:
-    """Gradient times result first, in a kernel of its own, then sums along rows and the difference."""
+    """Both are read once: a row stays in the core between its sum and its difference."""
     gradient, saved, out = tensors(op)[0], tensors(op)[1], result(op)
     if not out.num_elements:
         return ()
-    first_pass = pointwise("mul", gradient, (gradient, saved))
     rows, cols = rows_of(out, int(number(op, "dim", -1.0)))
-    second = VectorKernel(
-        name="softmax backward", read_bytes=2.0 * gradient.num_bytes, write_bytes=float(out.num_bytes), rows=rows, cols=cols
-    )
-    return (first_pass, second)
+    slots = WARP_BACKWARD_SLOTS * rows * _padded(cols) if cols <= WARP_COLS else 0.0
+    moved = float(gradient.num_bytes + saved.num_bytes)
+    return (VectorKernel(name="softmax backward", read_bytes=moved, write_bytes=float(out.num_bytes), slots=slots),)
 
 
 @register("aten._log_softmax_backward_data")
@@ -145,6 +156,14 @@ def layer_norm_backward(op: DispatchedOp) -> Launched:
         )  # fmt: skip
     if any(wanted[1:]):
         sums = 1 if "rms" in op.name else 2
+        cols = float(prod(gradient.shape[len(gradient.shape) - inner :]))
+        rows = gradient.num_elements / max(cols, 1.0)
+        if rows > MANY_ROWS and cols <= FEW_COLS:
+            part = VectorKernel(name="norm columns sum", steps=STAGED_STEPS)
+            staged = VectorKernel(
+                name="norm columns", read_bytes=both / STAGED_FRAC, write_bytes=0.0, steps=STAGED_STEPS
+            )
+            return (*found, staged, *(part,) * sums)
         found.append(
             _norm(
                 op, "norm columns", num_inner=inner, access=Access.COLUMNS, num_sums=sums, read_bytes=both, reads=2.0

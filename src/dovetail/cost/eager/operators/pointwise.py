@@ -5,13 +5,14 @@ from __future__ import annotations
 from functools import partial
 from math import prod
 
-from dovetail.cost.eager.iterator import pointwise
+from dovetail.cost.eager.iterator import APART_SLOTS, apart_frac, iteration, pointwise
 from dovetail.cost.eager.launches import (
     Launched,
     VectorKernel,
     argument,
     distinct_bytes,
     first,
+    is_channels_last,
     is_dense,
     number,
     register,
@@ -50,14 +51,22 @@ DROPOUT_SLOTS = 56.0  # Philox (dropout of eager_ops.csv, 5 rows)
 CHEAP_POWERS = (0.0, 0.5, 1.0, 2.0, 3.0, -0.5, -1.0, -2.0)  # kernels of their own in PyTorch
 RANDOM_SLOTS = 54.0  # Philox and a transformation, as in dropout
 CAT_SLOTS, CAT_DIM_SLOTS = 3.0, 36.0  # CatArrayBatchedCopy: places in and out by division (cat_halves, rope_rotate: 7 rows)
-CAT_CONTIGUOUS_SLOTS = 34.0  # all inputs contiguous: no place of the input to find; estimate: half of the above
+CAT_ALIGNED_SLOTS = 74.0  # inputs contiguous, channels last (12 kernels of profiled steps)
+CAT_UNEVEN = 0.42  # inputs get as many blocks each; what an input of more than its share adds (7 kernels of those)
+
+
+def operands(op: DispatchedOp) -> tuple[TensorMeta, ...]:
+    """Inputs that are walked: one without dims is a number that the kernel is given, unless all are."""
+    found = tensors(op)
+    return tuple(one for one in found if one.shape) or found
 
 
 def _elementwise(op: DispatchedOp, slots: float, name: str) -> Launched:
-    out = result(op)
-    if not out.num_elements:
-        return ()
-    return (pointwise(name, out, tensors(op), slots=slots, outputs=op.outputs[1:]),)
+    """Comparisons give truth values by themselves; other results of another dtype than the inputs' are cast."""
+    out, walked = result(op), operands(op)
+    inputs = {one.dtype for one in walked}
+    is_cast = len(inputs) > 1 or (out.dtype not in inputs and out.dtype != "bool")
+    return pointwise(name, out, walked, slots=slots, outputs=op.outputs[1:], is_cast=is_cast)
 
 
 for _name in PLAIN:
@@ -75,24 +84,25 @@ def power(op: DispatchedOp) -> Launched:
 
 @register("aten.masked_fill", "aten.masked_fill_")
 def masked_fill(op: DispatchedOp) -> Launched:
-    """Out of place, the tensor is copied first; the mask is of another dtype, so nothing is vectorised."""
+    """Out of place, the tensor is copied first."""
     out = result(op)
-    filled = pointwise("masked_fill", out, (out, *tensors(op)[1:2]))
-    if op.name.startswith("aten.masked_fill_"):
-        return (filled,)
-    return (*copy_launch(out, first(op)), filled)
+    filled = pointwise("masked_fill", out, (out, *tensors(op)[1:2]), is_cast=False)
+    return filled if op.name.startswith("aten.masked_fill_") else (*copy_launch(out, first(op)), *filled)
 
 
 @register("aten.where.self", "aten.where")
 def where(op: DispatchedOp) -> Launched:
-    return (pointwise("where", result(op), tensors(op)),)
+    """A value without dims is expanded, and so nothing is vectorised."""
+    return pointwise("where", result(op), tensors(op), is_cast=False)
 
 
 def copy_launch(out: TensorMeta, source: TensorMeta) -> Launched:
     """A copy to `out`: one stream where both lie in the same way, else as TensorIterator walks."""
-    if not out.num_elements:
-        return ()
-    return (pointwise("copy", out, (source,)),)
+    is_narrowed = source.dtype == "fp32" and out.dtype in NARROWED  # kernels of their own, vectorised
+    return pointwise("copy", out, (source,), is_cast=False if is_narrowed else None)
+
+
+NARROWED = ("bf16", "fp16")  # bfloat16_copy_kernel_cuda and its like (Copy.cu)
 
 
 @register("aten.clone", "aten.contiguous", "aten._to_copy", "aten.to", "aten.repeat_interleave.self_int")
@@ -138,11 +148,10 @@ FILLS = (
 
 @register(*FILLS)
 def filled(op: DispatchedOp) -> Launched:
-    out = result(op)
-    return (fill_launch(out),) if out.num_elements else ()
+    return fill_launch(result(op))
 
 
-def fill_launch(out: TensorMeta) -> VectorKernel:
+def fill_launch(out: TensorMeta) -> Launched:
     return pointwise("fill", out, ())
 
 
@@ -184,7 +193,7 @@ def dropout_backward(op: DispatchedOp) -> Launched:
 
 @register("aten.cat", "aten.concat", "aten.hstack", "aten.vstack", "aten._cat")
 def concatenated(op: DispatchedOp) -> Launched:
-    return _joined(result(op), [one for one in tensors(op) if one.num_elements])
+    return _joined(result(op), list(tensors(op)))
 
 
 @register("aten.stack")
@@ -192,7 +201,7 @@ def stacked(op: DispatchedOp) -> Launched:
     """Inputs get a dim of one and are concatenated along it."""
     out = result(op)
     dim = int(number(op, "dim")) % max(len(out.shape), 1)
-    return _joined(out, [_with_dim(one, dim) for one in tensors(op) if one.num_elements])
+    return _joined(out, [_with_dim(one, dim) for one in tensors(op)])
 
 
 def _with_dim(tensor: TensorMeta, dim: int) -> TensorMeta:
@@ -201,33 +210,36 @@ def _with_dim(tensor: TensorMeta, dim: int) -> TensorMeta:
     return TensorMeta(shape=shape, strides=(*tensor.strides[:dim], stride, *tensor.strides[dim:]), dtype=tensor.dtype)
 
 
-def _joined(out: TensorMeta, inputs: list[TensorMeta]) -> Launched:
-    """One kernel of up to 128 inputs, which finds the place of every element by divisions."""
-    if len(inputs) <= 1:
-        return tuple(launch for one in inputs for launch in copy_launch(out, one))
+def _joined(out: TensorMeta, found: list[TensorMeta]) -> Launched:
+    """One kernel of up to 128 inputs, which finds the place of every element by divisions; empty ones have a share."""
+    inputs = [one for one in found if one.num_elements]
+    if not inputs:
+        return ()
+    if len(found) == 1:
+        return copy_launch(out, inputs[0])
     if len({one.dtype for one in inputs}) > 1 or len(out.shape) > CAT_MAX_DIMS:
         return tuple(launch for one in inputs for launch in copy_launch(_like(out, one), one))
-    is_contiguous = all(is_dense(one) for one in inputs)
+    is_dense_all, is_last_all = all(is_dense(one) for one in inputs), all(is_channels_last(one) for one in inputs)
     dims = sum(1 for size in out.shape if size > 1)
-    slots = CAT_CONTIGUOUS_SLOTS if is_contiguous else CAT_SLOTS + CAT_DIM_SLOTS * max(dims, 1)
-    if is_contiguous and _is_along_first(out, inputs):
-        slots = 0.0
+    slots = CAT_SLOTS + CAT_DIM_SLOTS * max(dims, 1)
+    if is_dense_all:
+        slots = 0.0  # copied in vectors
+    elif is_last_all:
+        slots = CAT_ALIGNED_SLOTS
+    else:
+        share = max(one.num_elements for one in inputs) * len(found) / out.num_elements
+        slots *= 1 + CAT_UNEVEN * min(share - 1, 1.0)
+        slots += APART_SLOTS * max(apart_frac(iteration(_like(out, one), (one,)), (_like(out, one), one)) for one in inputs)
     kernel = VectorKernel(
         name="cat",
         read_bytes=sum(distinct_bytes(one) for one in inputs),
-        write_bytes=out.num_bytes,
+        write_bytes=float(out.num_bytes),
         slots=out.num_elements * slots,
     )
     return (kernel,) * -(-len(inputs) // CAT_MAX_INPUTS)
 
 
 CAT_MAX_DIMS, CAT_MAX_INPUTS = 4, 128  # of CatArrayBatchedCopy (ATen/native/cuda/Shape.cu)
-
-
-def _is_along_first(out: TensorMeta, inputs: list[TensorMeta]) -> bool:
-    """Whether inputs lie one behind another in the output: then each is one run of memory."""
-    dim = next((d for d in range(len(out.shape)) if out.shape[d] != inputs[0].shape[d]), 0)
-    return prod(out.shape[:dim]) == 1
 
 
 def _like(out: TensorMeta, one: TensorMeta) -> TensorMeta:
@@ -246,14 +258,14 @@ def placed_in_zeros(op: DispatchedOp) -> Launched:
         part = TensorMeta(
             shape=gradient.shape, strides=out.strides[:dim] + out.strides[dim + 1 :], dtype=out.dtype
         )
-    return (fill_launch(out), *copy_launch(part, gradient))
+    return (*fill_launch(out), *copy_launch(part, gradient))
 
 
 @register("aten.constant_pad_nd")
 def padded(op: DispatchedOp) -> Launched:
     out, source = result(op), first(op)
     part = TensorMeta(shape=source.shape, strides=out.strides, dtype=out.dtype)
-    return (fill_launch(out), *copy_launch(part, source))
+    return (*fill_launch(out), *copy_launch(part, source))
 
 
 @register("aten.slice_scatter", "aten.select_scatter", "aten.as_strided_scatter", "aten.diagonal_scatter")
@@ -268,10 +280,11 @@ def scattered_view(op: DispatchedOp) -> Launched:
 @register("aten.flip", "aten.roll", "aten.rot90")
 def rolled(op: DispatchedOp) -> Launched:
     out = result(op)
-    slots = STRIDED_VIEW_SLOTS * out.num_elements
+    slots = ROLL_SLOTS * out.num_elements
     return (VectorKernel(name="roll", read_bytes=out.num_bytes, write_bytes=out.num_bytes, slots=slots),)
 
 
+ROLL_SLOTS = 159.0  # a remainder a dim beside the places (roll_cuda_kernel, 24 kernels of profiled steps)
 STRIDED_VIEW_SLOTS = 92.0  # a place found by division for each of four dims, as of a strided copy (iterator.py)
 
 
@@ -300,4 +313,4 @@ def upsampled_backward(op: DispatchedOp) -> Launched:
     taps = 16.0 if "bicubic" in op.name else 4.0 if "bilinear" in op.name else 1.0
     slots = gradient.num_elements * (STRIDED_VIEW_SLOTS + TAP_SLOTS * taps)
     moved = VectorKernel(name="upsample", read_bytes=gradient.num_bytes, write_bytes=out.num_bytes, slots=slots)
-    return (fill_launch(out), moved) if taps > 1 else (moved,)
+    return (*fill_launch(out), moved) if taps > 1 else (moved,)

@@ -72,7 +72,7 @@ def operand(tensor: TensorMeta) -> tuple[TensorMeta, Launched]:
         if has_batch:
             return tensor, ()
     dense = dense_like(tensor)
-    return dense, (pointwise("copy", dense, (tensor,)),)
+    return dense, pointwise("copy", dense, (tensor,))
 
 
 def dense_like(tensor: TensorMeta) -> TensorMeta:
@@ -87,7 +87,7 @@ def multiplied(name: str, left: TensorMeta, right: TensorMeta, out: TensorMeta, 
     if not out.num_elements:
         return ()
     if not left.shape[-1]:
-        return (pointwise("fill", out, ()),)
+        return pointwise("fill", out, ())
     (own_left, copied_left), (own_right, copied_right) = operand(left), operand(right)
     return (*copied_left, *copied_right, product(name, own_left, own_right, out, b=b))
 
@@ -106,7 +106,7 @@ def addmm(op: DispatchedOp) -> Launched:
     own = multiplied("mm", left, right, out)
     if len(added.shape) <= 1 or number(op, "beta", 1.0) == 0 or op.name.startswith("aten.addmm_"):
         return own
-    return (pointwise("copy", out, (added,)), *own)
+    return (*pointwise("copy", out, (added,)), *own)
 
 
 @register("aten.bmm")
@@ -122,7 +122,7 @@ def baddbmm(op: DispatchedOp) -> Launched:
     own = multiplied("bmm", left, right, out, b=left.shape[0])
     if number(op, "beta", 1.0) == 0 or op.name.startswith("aten.baddbmm_"):
         return own
-    return (pointwise("copy", out, (added,)), *own)
+    return (*pointwise("copy", out, (added,)), *own)
 
 
 @register("aten.linear", "aten.matmul")
@@ -152,7 +152,7 @@ def matrix_vector(op: DispatchedOp) -> Launched:
 
 @register("aten.addr", "aten.outer", "aten.ger")
 def outer(op: DispatchedOp) -> Launched:
-    return (pointwise("mul", result(op), ()),)
+    return pointwise("mul", result(op), ())
 
 
 @register("aten._grouped_mm")

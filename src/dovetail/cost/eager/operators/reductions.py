@@ -7,6 +7,9 @@ from dovetail.cost.eager.launches import Launched, VectorKernel, distinct_bytes,
 from dovetail.cost.kernels import Access
 from dovetail.workload.dispatched import DispatchedOp, TensorMeta
 
+# Rows of a few elements: slots of a row's own sum over a warp (mean and sum over heads of 128, 21 kernels of profiles).
+ROW_SLOTS = 9400.0
+SPREAD_SLOTS = 53.0  # an element whose place takes a division: the dims added up do not merge (12 kernels of profiles)
 # Fitted on mean_last_fp32 of eager_ops.csv (5 rows): round trips of a block that adds up rows, where the chip is full.
 ROW_STEPS = 8.0
 FULL_ELEMENTS = 64.0 * 132 * 2048  # enough for 64 elements of each thread of the H200: fewer wait less
@@ -31,10 +34,24 @@ def reduction(name: str, source: TensorMeta, out: TensorMeta, dims: tuple[int, .
         return VectorKernel(name=f"reduce all {name}", streams=1, steps=ALL_STEPS * _filled(elements), cols=elements, **own)
     fastest = min((d for d in range(ndim) if source.shape[d] > 1), key=lambda d: source.strides[d] or 1, default=0)
     if fastest in reduced:
-        return VectorKernel(name=f"reduce rows {name}", streams=1, steps=ROW_STEPS * _filled(elements), cols=elements, **own)
+        is_spread = not _is_merged(source, reduced)
+        slots = max(kept * ROW_SLOTS, SPREAD_SLOTS * elements if is_spread else 0.0)
+        steps = ROW_STEPS * _filled(elements)
+        return VectorKernel(name=f"reduce rows {name}", streams=1, steps=steps, slots=slots, cols=elements, **own)
     return VectorKernel(
         name=f"reduce columns {name}", access=Access.COLUMN_SUM, rows=max(elements / kept, 1.0), cols=kept, **own
     )
+
+
+def _is_merged(source: TensorMeta, reduced: set[int]) -> bool:
+    """Whether the dims that are added up are one run of memory."""
+    dims = sorted((d for d in reduced if source.shape[d] > 1), key=lambda d: source.strides[d])
+    step = 1
+    for dim in dims:
+        if source.strides[dim] != step:
+            return False
+        step *= source.shape[dim]
+    return True
 
 
 def _filled(elements: float) -> float:
@@ -55,7 +72,7 @@ register("aten.max.dim", "aten.min.dim", "aten.max.default", "aten.min.default",
 
 @register("aten.max.other", "aten.min.other")
 def extreme_of_two(op: DispatchedOp) -> Launched:
-    return (pointwise("maximum", result(op), [one for one in op.inputs if one is not None]),)
+    return pointwise("maximum", result(op), [one for one in op.inputs if one is not None])
 
 
 @register("aten.cumsum", "aten.cumprod", "aten.logcumsumexp", "aten.cummax", "aten.cummin")
@@ -75,7 +92,7 @@ def elementwise_loss(op: DispatchedOp) -> Launched:
     inputs = [one for one in op.inputs if one is not None]
     losses = TensorMeta(shape=source.shape, strides=source.strides, dtype=source.dtype)
     each = pointwise("loss", losses, inputs)
-    return (each,) if out.num_elements > 1 else (each, reduction("mean", losses, out, ()))
+    return each if out.num_elements > 1 else (*each, reduction("mean", losses, out, ()))
 
 
-register("aten.binary_cross_entropy_backward")(lambda op: (pointwise("loss", result(op), [o for o in op.inputs if o is not None]),))
+register("aten.binary_cross_entropy_backward")(lambda op: pointwise("loss", result(op), [o for o in op.inputs if o is not None]))
