@@ -9,7 +9,6 @@ Inductor measures on the GPU). Everything is put back when the context ends.
 
 from __future__ import annotations
 
-import math
 import types
 import warnings
 from collections.abc import Iterator
@@ -52,7 +51,6 @@ _HOST_PROPERTIES = DeviceProperties(type="cpu", index=0, multi_processor_count=1
 # 50,258 columns against 50,304, means of forward, input and weight gradient.
 _ODD_FRAC, _EVEN_FRAC = 0.18, 0.37
 _PRODUCT_FLOP_PER_S, _COPY_BYTES_PER_S = 700e12, 2.0e12  # of the same rows: aligned heads; copies that shift rows
-_CUDNN_WIDTH, _CUDNN_ALIGNED = 256, 8  # columns of a head that cuDNN's attention takes on Hopper (sdp_utils.cpp)
 _PADDING_MARGIN = 1.1  # pad_mm.is_padded_faster: padding must win by this
 
 
@@ -207,7 +205,7 @@ def _cuda_kernels() -> Iterator[None]:
     aten = torch.ops.aten
     with torch.library._scoped_library("aten", "IMPL") as library:
         for key in ("AutogradCUDA", "CUDA"):
-            library.impl("scaled_dot_product_attention", _attention, key)
+            library.impl("scaled_dot_product_attention", cuda_attention, key)
             library.impl("dropout", _dropout, key)
         for names, cast in ((LOWER, _lower), (FP32, _fp32), (FP32_OUT, _fp32_out), (WIDEST, _widest)):
             for name in sorted(names):
@@ -224,40 +222,6 @@ def _cuda_kernels() -> Iterator[None]:
 def _has_autocast(function: Any) -> bool:
     name = function.name()
     return torch._C._dispatch_has_kernel(name) and torch._C._dispatch_has_kernel_for_dispatch_key(name, _AUTOCAST)
-
-
-def _attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    *,
-    scale: Any = None,
-    enable_gqa: bool = False,
-) -> Any:
-    """cuDNN's kernels wherever they can run, as PyTorch 2.11 prefers them on Hopper: a mask does not rule them out."""
-    is_learned = attn_mask is not None and attn_mask.requires_grad
-    widths = (query.shape[-1], value.shape[-1])
-    is_cudnn = (
-        query.dim() == 4
-        and query.dtype in (torch.bfloat16, torch.float16)
-        and not is_learned
-        and max(widths) <= _CUDNN_WIDTH
-        and not any(width % _CUDNN_ALIGNED for width in widths)
-    )
-    if not is_cudnn:
-        return cuda_attention(
-            query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-        )
-    if attn_mask is not None and attn_mask.dtype == torch.bool:
-        none, all_of_it = (torch.scalar_tensor(number, dtype=query.dtype, device=query.device) for number in (0.0, -math.inf))
-        attn_mask = torch.where(attn_mask, none, all_of_it)
-    needs = torch.is_grad_enabled() and any(one.requires_grad for one in (query, key, value))
-    return torch.ops.aten._scaled_dot_product_cudnn_attention(
-        query, key, value, attn_mask, needs, dropout_p, is_causal, False, scale=scale
-    )[0]
 
 
 def _dropout(input: Any, p: float, train: bool) -> Any:
