@@ -240,6 +240,23 @@ def _attention(
 ) -> Any:
     if not query.is_meta:
         return NotImplemented
+    return cuda_attention(
+        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    )
+
+
+def cuda_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: Any = None,
+    enable_gqa: bool = False,
+) -> Any:
+    """Attention by the backend that PyTorch would choose on a GPU."""
     backend = attention_backend(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa)
     needs = torch.is_grad_enabled() and any(one.requires_grad for one in (query, key, value))
     if backend == "cudnn":

@@ -42,6 +42,8 @@ class HostPace:
     more_kernels_s: float = 4 * MICRO  # each further kernel of one operator: a launch alone
     update_s: float = 500 * MICRO  # an optimizer's step
     parameter_s: float = 9 * MICRO  # and each tensor that it updates
+    compiled_kernel_s: float = 7 * MICRO  # a kernel of a compiled graph: Inductor's wrapper calls Triton's launcher; estimate
+    guard_s: float = 8 * MICRO  # a parameter of a compiled graph, before its first kernel: guards and autograd's inputs
     times: float = 1.0
 
     def __post_init__(self) -> None:
@@ -51,6 +53,8 @@ class HostPace:
     def operator_s(self, op: DispatchedOp, num_launches: int) -> float:
         if op.phase == OPTIMIZER:
             return self.times * (num_launches > 0) * self.more_kernels_s
+        if op.is_compiled:
+            return self.times * num_launches * self.compiled_kernel_s
         is_forward = op.phase == FORWARD
         if not num_launches:
             return self.times * (self.forward_view_s if is_forward else self.backward_view_s)
@@ -115,12 +119,15 @@ def peak_bytes(step: DispatchedStep) -> float:
 def _host_s(step: DispatchedStep, host: HostPace, launches: FloatArray) -> list[float]:
     """The host's seconds before each operator is launched."""
     found = []
-    was_update = False
+    was_update = is_entered = False
     for op, calls, count in zip(step.ops, step.module_calls, launches.tolist(), strict=True):
         own_s = host.operator_s(op, int(count)) + calls * host.module_s * host.times
         is_update = op.phase == OPTIMIZER
         if is_update and not was_update:
             own_s += host.times * (host.update_s + host.parameter_s * step.num_updated)
+        if op.is_compiled and op.phase == FORWARD and not is_entered:
+            own_s += host.times * host.guard_s * step.num_updated
+            is_entered = True
         was_update = is_update
         found.append(own_s)
     return found

@@ -52,6 +52,7 @@ class DispatchedOp:
     arguments: tuple[tuple[str, Argument], ...] = ()
     phase: str = FORWARD
     module: str = ""
+    is_compiled: bool = False  # launched by a graph of torch.compile, and not by PyTorch's dispatcher
     line: str = ""  # of the code that is neither PyTorch's nor ours, as file:line
 
 
