@@ -326,8 +326,10 @@ def _softmax(_recorder: DispatchRecorder, _func: Any, args: Any, _kwargs: Any) -
     return torch.empty_like(given, dtype=torch.float32) if is_to_float else NotImplemented
 
 
-def _softmax_backward(_recorder: DispatchRecorder, _func: Any, args: Any, _kwargs: Any) -> Any:
-    gradient, _output, _dim, dtype = args
+def _softmax_backward(recorder: DispatchRecorder, func: Any, args: Any, _kwargs: Any) -> Any:
+    gradient, output, _dim, dtype = args
+    if not func._schema.name.startswith("aten::_log"):  # CUDA multiplies gradient and output first (SoftMax.cu)
+        recorder.hold_within(gradient.numel() * max(gradient.element_size(), output.element_size()))
     return NotImplemented if gradient.dtype == dtype else torch.empty_like(gradient, dtype=dtype)
 
 
