@@ -81,6 +81,15 @@ def _turned(tensor: TensorMeta, name: str) -> VectorKernel:
     return VectorKernel(name=name, read_bytes=moved, write_bytes=padded, sram_bytes=sectors)
 
 
+def _made_and_read(
+    source: TensorMeta, weight: TensorMeta, out: TensorMeta, phase: Phase
+) -> tuple[TensorMeta, TensorMeta, TensorMeta]:
+    """What a pass writes, and the two that it reads."""
+    if phase == Phase.FORWARD:
+        return out, source, weight
+    return (source, weight, out) if phase == Phase.INPUT_GRAD else (weight, source, out)
+
+
 def _is_last(*found: TensorMeta) -> bool:
     return any(is_channels_last(one) for one in found)
 
@@ -100,8 +109,7 @@ def _convolved(op: DispatchedOp, source: TensorMeta, weight: TensorMeta, out: Te
     if groups > 1 and channels == 1 and not is_transposed:
         return _depthwise(op, source, weight, out, phase, is_last=is_last)
     pixels = out.num_elements // max(out.shape[1], 1)
-    made = {Phase.FORWARD: out, Phase.INPUT_GRAD: source, Phase.WEIGHT_GRAD: weight}[phase]
-    read = [one for one in (source, weight, out) if one is not made]
+    made, *read = _made_and_read(source, weight, out, phase)
     in_bytes, out_bytes = sum(float(one.num_bytes) for one in read), float(made.num_bytes)
     is_plain = window == 1 and all(one == 1 for one in stride) and groups == 1
     dtype = _tf32(source.dtype)
@@ -163,9 +171,9 @@ def _few_channels(source: TensorMeta, weight: TensorMeta, out: TensorMeta, *, is
 def _depthwise(
     op: DispatchedOp, source: TensorMeta, weight: TensorMeta, out: TensorMeta, phase: Phase, *, is_last: bool
 ) -> Launched:
-    made = {Phase.FORWARD: out, Phase.INPUT_GRAD: source, Phase.WEIGHT_GRAD: weight}[phase]
+    made, *read = _made_and_read(source, weight, out, phase)
     moved: dict[str, Any] = {
-        "read_bytes": sum(float(one.num_bytes) for one in (source, weight, out) if one is not made),
+        "read_bytes": sum(float(one.num_bytes) for one in read),
         "write_bytes": float(made.num_bytes),
     }
     word = f"depthwise {phase.name.lower()}"
