@@ -35,18 +35,23 @@ PLAIN = (
     "trunc", "frac", "addcmul", "sigmoid_backward", "tanh_backward", "mse_loss_backward", "smooth_l1_loss_backward",
     "huber_loss_backward", "nan_to_num", "heaviside", "fmax", "fmin", "positive", "signbit", "copysign", "isposinf",
     "isneginf", "relu6", "conj_physical", "complex", "softshrink", "hardshrink", "_masked_scale",
+    "_prelu_kernel", "_prelu_kernel_backward",
 )  # fmt: skip
-FUNCTIONS = {
-    "div": 10.0, "true_divide": 10.0, "floor_divide": 16.0, "fmod": 20.0, "remainder": 20.0, "reciprocal": 10.0,
-    "rsqrt": 10.0, "sqrt": 12.0, "addcdiv": 12.0, "exp": 20.0, "exp2": 18.0, "expm1": 30.0, "log": 22.0, "log2": 22.0,
-    "log10": 22.0, "log1p": 32.0, "sigmoid": 32.0, "tanh": 32.0, "silu": 34.0, "silu_backward": 40.0, "gelu": 43.0,
-    "gelu_backward": 57.0, "erf": 36.0, "erfc": 40.0, "erfinv": 40.0, "sin": 36.0, "cos": 36.0, "tan": 48.0,
-    "asin": 40.0, "acos": 40.0, "atan": 36.0, "atan2": 48.0, "sinh": 40.0, "cosh": 40.0, "softplus": 48.0,
-    "softplus_backward": 40.0, "mish": 56.0, "mish_backward": 64.0, "elu": 30.0, "elu_backward": 30.0, "celu": 30.0,
-    "selu": 30.0, "log_sigmoid_forward": 44.0, "log_sigmoid_backward": 40.0, "logaddexp": 44.0, "logit": 40.0,
-    "lgamma": 80.0, "digamma": 80.0, "glu": 34.0, "glu_backward": 44.0, "hypot": 24.0, "xlogy": 30.0,
-    "binary_cross_entropy_with_logits": 50.0, "sinc": 44.0, "i0": 60.0, "angle": 48.0, "polar": 60.0,
-    "_prelu_kernel": 0.0, "_prelu_kernel_backward": 0.0,
+FUNCTIONS: dict[float, tuple[str, ...]] = {
+    10.0: (
+        "div", "true_divide", "floor_divide", "fmod", "remainder", "reciprocal", "rsqrt", "sqrt", "addcdiv", "hypot",
+    ),
+    22.0: ("exp", "exp2", "log", "log2", "log10"),
+    34.0: (
+        "silu", "sigmoid", "tanh", "erf", "sin", "cos", "atan", "expm1", "log1p", "elu", "elu_backward", "celu", "selu",
+        "glu", "xlogy",
+    ),
+    43.0: (
+        "gelu", "silu_backward", "erfc", "erfinv", "tan", "asin", "acos", "atan2", "sinh", "cosh", "softplus",
+        "softplus_backward", "log_sigmoid_forward", "log_sigmoid_backward", "logaddexp", "logit", "glu_backward", "sinc",
+    ),
+    57.0: ("gelu_backward", "mish", "mish_backward", "binary_cross_entropy_with_logits", "angle", "polar", "i0"),
+    80.0: ("lgamma", "digamma"),
 }  # fmt: skip
 POWER_SLOTS = 60.0  # a power that is no small whole number
 # Philox, by bytes of an element: four or eight numbers of a draw are used (5 rows of eager_ops.csv, 29 kernels of
@@ -80,8 +85,9 @@ def _elementwise(op: DispatchedOp, slots: float, name: str) -> Launched:
 
 for _name in PLAIN:
     register(f"aten.{_name}")(partial(_elementwise, slots=0.0, name=_name))
-for _name, _slots in FUNCTIONS.items():
-    register(f"aten.{_name}")(partial(_elementwise, slots=_slots, name=_name))
+for _slots, _names in FUNCTIONS.items():
+    for _name in _names:
+        register(f"aten.{_name}")(partial(_elementwise, slots=_slots, name=_name))
 
 
 @register("aten.pow")
