@@ -52,7 +52,8 @@ def compiled_step(
     tell: Tell = lambda _: None,
 ) -> DispatchedStep:
     """A step of `model`, which is on meta, under torch.compile with its default options."""
-    from dovetail.importers.inductor_device import gpu_of_meta
+    with quiet():  # which importing Inductor is not
+        from dovetail.importers.inductor_device import gpu_of_meta
 
     recorder = CompiledRecorder()
     model.zero_grad(set_to_none=True)
@@ -61,7 +62,8 @@ def compiled_step(
     with quiet(), settled_chances(), torch.enable_grad(), _fused_on_meta(), gpu_of_meta(), _fresh_dynamo():
         graphs = _Graphs(tell)
         compiled = torch.compile(model, backend=graphs.backend)
-        _run(compiled, args, kwargs, job, loss, None)
+        with CompiledRecorder() as first:
+            _run(compiled, args, kwargs, job, loss, first)
         model.zero_grad(set_to_none=True)
         optimizer = _with_state(model, job)
         for tensor in _state(model, optimizer, args, kwargs):
@@ -92,10 +94,9 @@ def _run(
     kwargs: Any,
     job: StepJob,
     loss: Loss | None,
-    recorder: DispatchRecorder | None,
+    seen: DispatchRecorder,
     optimizer: torch.optim.Optimizer | None = None,
 ) -> tuple[str, ...]:
-    seen = recorder if recorder is not None else DispatchRecorder()
     autocast = Autocast()
     dtype = AUTOCAST[job.autocast] if job.autocast else None
     seen.phase = FORWARD
