@@ -181,10 +181,14 @@ def known_tokens(shape: tuple[int, ...], vocab: int) -> Any:
     torch = torch_library()
     from dovetail.importers.torch_numbers import learn
 
-    numbers = torch.randint(FIRST_TOKEN, vocab, shape, generator=torch.Generator().manual_seed(0))
     tokens = torch.empty(shape, dtype=torch.int64, device="meta")
-    learn(tokens, numbers)
+    learn(tokens, random_tokens(shape, vocab))
     return tokens
+
+
+def random_tokens(shape: tuple[int, ...], vocab: int) -> Any:
+    torch = torch_library()
+    return torch.randint(FIRST_TOKEN, vocab, shape, generator=torch.Generator().manual_seed(0))
 
 
 def _images(module: Any, case: Case, dtype: Any) -> dict[str, Any]:

@@ -17,13 +17,15 @@ from dovetail.workload.dispatched import TensorMeta
 # logits_float, mul_mixed) and on 1,100 kernels of 58 profiled steps (one H200, PyTorch 2.11).
 STRIDED_SLOTS, STRIDED_OPERAND_SLOTS = 50.0, 6.0  # loads one by one, and their addresses
 DIM_SLOTS, DIM_OPERAND_SLOTS = 7.4, 1.9  # a division for each dim left, and an offset of each input
-WIDE_RATIO = 1.2  # elements of 4 bytes and more come two to a thread, narrower ones four (CUDALoops.cuh)
+WIDE_RATIO = 1.17  # elements of 4 bytes and more come two to a thread, narrower ones four (CUDALoops.cuh)
 CAST_SLOTS, CAST_OPERAND_SLOTS = 42.0, 26.0  # operands side by side, dtypes mixed: a switch on the dtype of each
 STRIDED_CAST_SLOTS = 15.0  # the same switch an operand, where loads are one by one anyway
 APART_SLOTS = 80.0  # lanes of a warp whose elements lie in lines of their own: as many accesses, one after another
 LINE_BYTES = 128.0  # of the first cache
 BLOCK_ELEMENTS = 512.0  # of a block of 128 threads, four each: what finds its sectors in the first cache
 WIDE_BYTES = 4
+SECTOR_RATIO = 1.07  # sectors that a warp's accesses split (contiguous_t of eager_ops.csv, 5 rows)
+STRIDED_STEPS, UNROLLED_STEPS = 1.6, 2.4  # round trips of their start beyond a vectorised kernel's (small ones of profiles)
 MAX_INDEX_BYTES = 2.0**31  # operands beyond it are cut in halves, so that 32-bit offsets do (TensorIterator.cpp)
 
 
@@ -127,6 +129,7 @@ def pointwise(
         write_bytes=writes / num_kernels,
         slots=elements * own_slots / num_kernels,
         sram_bytes=sram_bytes / num_kernels,
+        steps={"vectorized": 0.0, "unrolled": UNROLLED_STEPS, "strided": STRIDED_STEPS}[word],
         rows=1.0,
         cols=elements / num_kernels,
         element_bytes=float(item_bytes(out)),
@@ -158,5 +161,4 @@ def sectors_bytes(walked: Iteration, operands: Sequence[TensorMeta]) -> float:
         is_next = len(strides) > 1 and 0 < strides[1] * size < SECTOR_BYTES
         shared = max(1.0, min(SECTOR_BYTES / size, BLOCK_ELEMENTS / walked.sizes[0])) if is_next else 1.0
         found += elements * max(sector / shared, size)
-    others = [one for one, strides in zip(operands, walked.strides, strict=True) if strides[0] == 1]
-    return found + sum(elements * item_bytes(one) for one in others) if found else 0.0
+    return SECTOR_RATIO * found

@@ -123,7 +123,8 @@ def _in_tf32(launch: Launch) -> Launch:
     return replace(launch, dtype="tf32") if isinstance(launch, ProductKernel) and launch.dtype == "fp32" else launch
 
 
-START_FRAC = 0.5  # of a launch, what a profiler counts to the kernel: its start and end; estimate, half
+START_FRAC = 0.5  # of a launch, what a profiler counts to the kernel: its start and end (kernels of 1,000 elements, 0.95 us)
+PRODUCT_START_FRAC = 1.25  # the same of products, which set up their copies first (512 x 1,024 x 1,024: 5.2 us, 8 kernels)
 
 
 def _key(op: DispatchedOp) -> Any:
@@ -147,7 +148,8 @@ def _priced(flat: list[Launch], chips: ChipColumns, setting: Setting) -> dict[st
         if places:
             for name, column in priced([flat[place] for place in places], chips, setting).items():
                 found[name][places] = column
-    found["busy_s"] += START_FRAC * chips.calibration["launch_s"][0]
+    is_product = np.array([isinstance(launch, ProductKernel) for launch in flat], dtype=np.bool_)
+    found["busy_s"] += np.where(is_product, PRODUCT_START_FRAC, START_FRAC) * chips.calibration["launch_s"][0]
     found["energy_j"] = found["core_j"] + found["hbm_bytes"] * chips.hbm_j_per_byte[0]
     return found
 
@@ -156,7 +158,7 @@ def _column(kernels: Sequence[Any], name: str) -> FloatArray:
     return np.array([[float(getattr(kernel, name))] for kernel in kernels])
 
 
-def _vectors(kernels: list[VectorKernel], chips: ChipColumns, setting: Setting) -> dict[str, FloatArray]:  # noqa: ARG001
+def _vectors(kernels: list[VectorKernel], chips: ChipColumns, setting: Setting) -> dict[str, FloatArray]:
     codes = access_codes([Access.STREAM if kernel.access is Access.COLUMN_SUM else kernel.access for kernel in kernels])
     streams = np.array([_stream(kernel) for kernel in kernels], dtype=np.int64)
     own = {name: _column(kernels, name) for name in (
@@ -167,6 +169,8 @@ def _vectors(kernels: list[VectorKernel], chips: ChipColumns, setting: Setting) 
         operator=np.arange(len(kernels)), access=codes, streams=streams, moved_bytes=moved_bytes,
         pool=np.ones((len(kernels), 1)), **own,
     )  # fmt: skip
+    if setting is Setting.STREAM:
+        rows = replace(rows, moved_bytes=rows.moved_bytes * _warm_frac(rows, chips))
     times = kernel_times(rows, chips)
     steps = _column(kernels, "steps") + _column_sum_steps(kernels, chips)
     busy_s = np.maximum(times.busy_s, _column(kernels, "sram_bytes") / chips.sram_bytes_per_s)
@@ -183,6 +187,20 @@ def _vectors(kernels: list[VectorKernel], chips: ChipColumns, setting: Setting) 
     }
 
 
+# In a step, what a kernel moves was often written by the one before it and is still in the shared cache: all of it up to
+# two thirds of the cache, nothing from four thirds on (tensors of 2 to 60 MB, 40 kernels of profiled steps).
+WARM_SHARE, COLD_SHARE = 0.67, 1.33
+WARM_RATIO = 1.13  # pace of such traffic against the cache's own figure
+
+
+def _warm_frac(rows: KernelRows, chips: ChipColumns) -> FloatArray:
+    """Time of a kernel's traffic in a stream against that with cold caches."""
+    share = rows.moved_bytes / chips.sram_bytes
+    hit = np.clip((COLD_SHARE - share) / (COLD_SHARE - WARM_SHARE), 0.0, 1.0)
+    hbm = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"]
+    return np.asarray(1 / (1 + hit * np.maximum(WARM_RATIO * chips.sram_bytes_per_s / hbm - 1, 0.0)))
+
+
 def _stream(kernel: VectorKernel) -> int:
     if kernel.access is Access.CHUNK:
         return CHUNKED
@@ -196,7 +214,7 @@ def _stream(kernel: VectorKernel) -> int:
 SUM_THREADS, SUM_VECTOR, SUM_WIDTH = 128.0, 4.0, 32.0
 LEAST_VALUES, MOST_VALUES, SPLIT_VALUES = 16.0, 256.0, 256.0  # of a thread; from how many on rows are shared out
 SUM_LOADS = 4.0  # in flight at once before blocks meet
-SUM_STEP = 0.43  # of a memory round trip (wait): one load of a partial sum from the shared cache (38 kernels of profiles)
+SUM_STEP = 0.48  # of a memory round trip (wait): one load of a partial sum from the shared cache (38 kernels of profiles)
 SUM_START_STEPS = 5.7  # round trips of start, counter and end (the same)
 RAGGED_RATIO = 1.6  # columns that are no whole blocks (the same: 96, 192 and 960 columns)
 

@@ -24,19 +24,32 @@ from dovetail.cost.eager.launches import (
 )
 from dovetail.cost.eager.operators.reductions import reduction
 from dovetail.cost.families.rows import VECTOR_BYTES
+from dovetail.cost.vector import LANES_OF_CORE, SECTOR_BYTES
 from dovetail.errors import NotModelled
 from dovetail.workload.dispatched import DispatchedOp, TensorMeta
 from dovetail.workload.graph import Phase
 
-# Fitted on conv of eager_ops.csv (one H200, cuDNN 9 through PyTorch 2.11, 72 rows without weight gradients).
-TURNED_SRAM = 2.5  # cache traffic of a layout conversion, in its bytes: 2.2 TB/s read and written (nchw beside nhwc, 20 rows)
+# Fitted on conv of eager_ops.csv (one H200, cuDNN 9 through PyTorch 2.11, 72 rows) and on the convolutions of 20
+# profiled steps, kernel by kernel.
+TURNED_SRAM = 2.5  # cache traffic of a layout conversion, in its bytes: 2.2 TB/s read and written
+PADDED_CHANNELS = 8  # fewer are padded to it when the layout is converted, a sector an element
 # Depthwise, contiguous: PyTorch's own kernel, a thread an output. Slots an output and a product of its window.
 DEPTHWISE_SLOTS, DEPTHWISE_TAP_SLOTS, GENERAL_TAP_SLOTS = 174.0, 16.4, 20.1  # windows of 1, 3 and 5 are unrolled
 DEPTHWISE_GRAD_SLOTS, DEPTHWISE_GRAD_TAP_SLOTS, GENERAL_GRAD_TAP_SLOTS = 470.0, 9.4, 21.0
-DEPTHWISE_WEIGHT_TAP_SLOTS = 46.5  # a product, in a block for each element of a window (3.5 ms in spec/real_code.md)
+# Its weight gradient: a block for each element of a window and channel, a warp an image. Slots of an image, and of 32
+# pixels; share of a block's time that its lanes are busy, and that it waits, where four blocks run at once.
+WEIGHT_IMAGE_SLOTS, WEIGHT_STEP_SLOTS, WEIGHT_BUSY, WEIGHT_WAIT = 2375.0, 1438.0, 0.6, 1.6
 UNROLLED = (1, 3, 5)
-# Depthwise, channels last: cuDNN. Slots a product of the window.
-NHWC_TAP_SLOTS, NHWC_GRAD_TAP_SLOTS, NHWC_WEIGHT_TAP_SLOTS = 4.4, 11.0, 4.0
+WARP = 32
+# Depthwise, channels last: cuDNN. Slots a product of the window; a stride of two loads as much for a quarter of outputs.
+NHWC_TAP_SLOTS, NHWC_STRIDED_RATIO = 5.75, 1.9
+NHWC_GRAD_TAP_SLOTS, NHWC_GRAD_FIVE_SLOTS = 12.1, 9.2  # the second where windows are 5 x 5
+NHWC_WEIGHT_SLOTS, NHWC_WEIGHT_TAP_SLOTS = 40.0, 3.3
+NHWC_REDUCE_STEPS = 0.06  # an image: its part of the weights' gradient is added in turn
+# Few channels in: kernels that do not use tensor units for small windows, and padded ones for large. Slots a product.
+DIRECT_WINDOW, DIRECT_OUTPUTS = 16, 32  # largest window; outputs are padded to it
+DIRECT_SLOTS = {False: 4.95, True: 5.8}  # by whether channels are last
+PADDED_SLOTS = 0.64  # a product of padded channels
 # Pooling: slots an output, and an element of its window (max_pool3s2, avg_pool3s1: 48 rows; 24 kernels of profiles).
 MAX_POOL_SLOTS = {False: (291.0, 27.2), True: (245.0, 38.0)}  # by whether channels are last
 AVERAGE_POOL_SLOTS = {False: (0.0, 45.4), True: (0.0, 82.6)}
@@ -56,8 +69,14 @@ def _sizes(op: DispatchedOp, name: str, ndim: int, default: int) -> tuple[int, .
 
 
 def _turned(tensor: TensorMeta, name: str) -> VectorKernel:
+    """One layout to the other; few channels are padded on the way, and written a sector an element."""
     moved = float(tensor.num_bytes)
-    return VectorKernel(name=name, read_bytes=moved, write_bytes=moved, sram_bytes=TURNED_SRAM * 2 * moved)
+    channels = tensor.shape[1]
+    if channels >= PADDED_CHANNELS:
+        return VectorKernel(name=name, read_bytes=moved, write_bytes=moved, sram_bytes=TURNED_SRAM * 2 * moved)
+    padded = moved * PADDED_CHANNELS / channels
+    sectors = SECTOR_BYTES * padded / item_bytes(tensor)
+    return VectorKernel(name=name, read_bytes=moved, write_bytes=padded, sram_bytes=sectors)
 
 
 def _is_last(*found: TensorMeta) -> bool:
@@ -86,6 +105,8 @@ def _convolved(
     in_bytes, out_bytes = sum(float(one.num_bytes) for one in read), float(made.num_bytes)
     is_plain = window == 1 and all(one == 1 for one in stride) and groups == 1
     dtype = _tf32(source.dtype)
+    if channels < PADDED_CHANNELS and phase == Phase.FORWARD and groups == 1:
+        return _few_channels(source, weight, out, is_last=is_last)
     if is_plain:
         m, n, k = pixels, outputs, channels
         if phase == Phase.INPUT_GRAD:
@@ -103,6 +124,8 @@ def _convolved(
                 in_bytes=in_bytes, out_bytes=out_bytes,
             ),
         )  # fmt: skip
+    if is_last and channels < PADDED_CHANNELS:  # padded first
+        kernel = (_padded(source), *kernel)
     plane_bytes = prod(out.shape[2:]) * item_bytes(out)
     if is_last or (is_plain and not plane_bytes % VECTOR_BYTES):
         return kernel
@@ -110,10 +133,31 @@ def _convolved(
     return (*before, *kernel, _turned(made, "nhwc to nchw"))
 
 
+def _padded(source: TensorMeta) -> VectorKernel:
+    """Channels padded in channels-last layout."""
+    moved = float(source.num_bytes)
+    padded = moved * PADDED_CHANNELS / source.shape[1]
+    return VectorKernel(name="pad channels", read_bytes=moved, write_bytes=padded, sram_bytes=TURNED_SRAM * (moved + padded))
+
+
+def _few_channels(source: TensorMeta, weight: TensorMeta, out: TensorMeta, *, is_last: bool) -> Launched:
+    window = prod(weight.shape[2:])
+    moved = {"read_bytes": float(source.num_bytes + weight.num_bytes), "write_bytes": float(out.num_bytes)}
+    pixels, outputs = out.num_elements / out.shape[1], weight.shape[0]
+    if window <= DIRECT_WINDOW:
+        padded = -(-outputs // DIRECT_OUTPUTS) * DIRECT_OUTPUTS
+        slots = pixels * padded * window * weight.shape[1] * DIRECT_SLOTS[is_last]
+        return (VectorKernel(name="conv direct", slots=slots, **moved),)
+    slots = pixels * outputs * window * PADDED_CHANNELS * PADDED_SLOTS
+    kernel = VectorKernel(name="conv padded", slots=slots, **moved)
+    if is_last:
+        return (_padded(source), kernel)
+    return (_turned(source, "nchw to nhwc"), _turned(weight, "nchw to nhwc"), kernel, _turned(out, "nhwc to nchw"))
+
+
 def _depthwise(
     op: DispatchedOp, source: TensorMeta, weight: TensorMeta, out: TensorMeta, phase: Phase, *, is_last: bool
 ) -> Launched:
-    window = prod(weight.shape[2:])
     made = {Phase.FORWARD: out, Phase.INPUT_GRAD: source, Phase.WEIGHT_GRAD: weight}[phase]
     moved = {
         "read_bytes": sum(float(one.num_bytes) for one in (source, weight, out) if one is not made),
@@ -121,15 +165,19 @@ def _depthwise(
     }
     word = f"depthwise {phase.name.lower()}"
     if is_last:
-        taps = float((source if phase == Phase.INPUT_GRAD else out).num_elements) * window
-        slots = {
-            Phase.FORWARD: NHWC_TAP_SLOTS, Phase.INPUT_GRAD: NHWC_GRAD_TAP_SLOTS, Phase.WEIGHT_GRAD: NHWC_WEIGHT_TAP_SLOTS
-        }[phase]  # fmt: skip
-        return (VectorKernel(name=f"{word} nhwc", slots=taps * slots + _stream_slots(moved), **moved),)
+        return _depthwise_last(op, source, weight, out, phase, word, moved)
+    window = prod(weight.shape[2:])
     is_unrolled = all(size in UNROLLED for size in weight.shape[2:])
     if phase == Phase.WEIGHT_GRAD:
-        slots = float(out.num_elements) * window * DEPTHWISE_WEIGHT_TAP_SLOTS
-    elif phase == Phase.INPUT_GRAD:
+        steps = -(-prod(out.shape[2:]) // WARP)
+        clocks = out.shape[0] * (WEIGHT_IMAGE_SLOTS + WEIGHT_STEP_SLOTS * steps) / LANES_OF_CORE
+        return (
+            VectorKernel(
+                name=f"{word} nchw", num_blocks=float(out.shape[1] * window), block_clocks=WEIGHT_BUSY * clocks,
+                block_wait_clocks=WEIGHT_WAIT * clocks, **moved,
+            ),
+        )  # fmt: skip
+    if phase == Phase.INPUT_GRAD:
         tap = DEPTHWISE_GRAD_TAP_SLOTS if is_unrolled else GENERAL_GRAD_TAP_SLOTS
         slots = source.num_elements * (DEPTHWISE_GRAD_SLOTS + tap * window)
     else:
@@ -138,12 +186,20 @@ def _depthwise(
     return (VectorKernel(name=f"{word} nchw", slots=slots, **moved),)
 
 
-def _stream_slots(moved: dict[str, float]) -> float:
-    """cuDNN's depthwise kernels load before they multiply: slots while a byte streams, at 7.7 a byte on the H200."""
-    return (moved["read_bytes"] + moved["write_bytes"]) * BYTE_SLOTS
-
-
-BYTE_SLOTS = 7.7  # lanes x clock over HBM's 4.3 TB/s: what the lanes could do while a byte moves
+def _depthwise_last(
+    op: DispatchedOp, source: TensorMeta, weight: TensorMeta, out: TensorMeta, phase: Phase, word: str, moved: dict[str, float]
+) -> Launched:
+    window = prod(weight.shape[2:])
+    strided = NHWC_STRIDED_RATIO if max(_sizes(op, "stride", 2, 1)) > 1 else 1.0
+    if phase == Phase.FORWARD:
+        slots = out.num_elements * window * NHWC_TAP_SLOTS * strided
+        return (VectorKernel(name=f"{word} nhwc", slots=slots, **moved),)
+    if phase == Phase.INPUT_GRAD:
+        tap = NHWC_GRAD_FIVE_SLOTS if tuple(weight.shape[2:]) == (5, 5) else NHWC_GRAD_TAP_SLOTS
+        return (VectorKernel(name=f"{word} nhwc", slots=source.num_elements * window * tap, **moved),)
+    slots = out.num_elements * (NHWC_WEIGHT_SLOTS + NHWC_WEIGHT_TAP_SLOTS * window) * strided
+    reduce = VectorKernel(name=f"{word} reduce", steps=NHWC_REDUCE_STEPS * out.shape[0])
+    return (VectorKernel(name=f"{word} nhwc", slots=slots, **moved), reduce)
 
 
 @register("aten.convolution", "aten.cudnn_convolution", "aten._convolution", "aten.convolution_overrideable")

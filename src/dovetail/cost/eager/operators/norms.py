@@ -25,20 +25,23 @@ from dovetail.workload.dispatched import DispatchedOp, TensorMeta
 
 SMEM_BYTES = 48 * KIBI  # a row longer than this does not stay in a block's shared memory (SoftMax.cu, can_use_smem)
 WARP_COLS = 2048  # softmax of rows up to here is one warp a row, padded to a power of two (PersistentSoftmax.cuh)
-WARP_SLOTS, WARP_BACKWARD_SLOTS = 62.0, 47.0  # an element of such a row, padding included (14 kernels of profiled steps)
+# Slots of such a row and of an element of it, padding included (14 kernels of profiled steps).
+WARP_ROW_SLOTS, WARP_SLOTS, WARP_BACKWARD_SLOTS = 2270.0, 46.6, 52.0
+WARP_WIDE_RATIO = 1.5  # elements of fp32
+WARP_LONG_COLS, WARP_LONG_RATIO = 1024, 1.4  # registers run short
 
 # Batch norm, contiguous (NCHW): a block of 512 threads a channel. Clocks an element of a plane padded to the block's
-# threads, fitted on batch_norm of eager_ops.csv, nchw (16 rows): lanes busy and, beside that, waiting for memory.
+# threads: lanes busy and, beside that, waiting for memory (16 rows of eager_ops.csv, 250 kernels of profiled steps).
 BLOCK_THREADS = (32, 64, 128, 256, 512)  # getNumThreads (Normalization.cuh)
-NCHW_STATISTICS_CLOCKS, NCHW_STATISTICS_WAIT = 0.64, 0.92
-NCHW_BACKWARD_CLOCKS, NCHW_BACKWARD_WAIT = 0.51, 2.65
-BLOCK_START_CLOCKS = 6900.0  # a block's start and its merges over warps, four at once in a core (the same rows)
-# Channels last (the same table, nhwc, 16 rows): slots an element, more where few channels leave lanes of a warp empty.
-NHWC_STATISTICS_SLOTS, NHWC_BACKWARD_SLOTS = 100.0, 76.0
-NHWC_FORWARD_CHANNELS, NHWC_BACKWARD_CHANNELS = 26.0, 20.0
-NHWC_APPLY_SLOTS = 32.0
-NHWC_STEPS = 30.0  # partial sums staged in memory and handed in
-
+NCHW_STATISTICS_CLOCKS, NCHW_STATISTICS_WAIT = 0.15, 1.33
+NCHW_BACKWARD_CLOCKS, NCHW_BACKWARD_WAIT = 0.40, 2.85
+NCHW_APPLY_SLOTS, NCHW_PLANE_SLOTS, NCHW_MAX_PLANES = 69.0, 20_600.0, 262_144.0  # an element; a block, of so many at most
+# Channels last: slots an element, more where few channels leave lanes of a warp empty (the same sources).
+NHWC_FEW_CHANNELS = 64
+NHWC_STATISTICS_SLOTS, NHWC_SUMS_SLOTS = {False: 103.0, True: 200.0}, {False: 58.0, True: 96.0}  # by few channels or not
+NHWC_APPLY_SLOTS, NHWC_APPLY_CHANNELS = 45.0, 40.0
+NHWC_BACKWARD_SLOTS, NHWC_BACKWARD_CHANNELS = 60.0, 28.0
+NHWC_STEPS = 6.0  # partial sums staged in memory and handed in
 
 # Sums down few columns of many rows are staged: each block a part of the rows (layer_norm_kernel.cu, 2.11). Share of
 # HBM and round trips fitted on 8 kernels of profiled steps (Swin, ConvNeXt).
@@ -65,7 +68,8 @@ def _softmax(op: DispatchedOp, *, passes: float, name: str) -> VectorKernel:
     moved = sum(float(one.num_bytes) for one in tensors(op)[:2] if one.num_elements == out.num_elements)
     is_inner = not out.shape or dim % len(out.shape) == len(out.shape) - 1
     if is_inner and cols <= WARP_COLS:
-        slots = WARP_SLOTS * rows * _padded(cols)
+        each = WARP_SLOTS * (WARP_WIDE_RATIO if size >= 4 else 1.0) * (WARP_LONG_RATIO if cols > WARP_LONG_COLS else 1.0)
+        slots = rows * (WARP_ROW_SLOTS + each * _padded(cols))
         return VectorKernel(name=f"{name} warp", read_bytes=moved, write_bytes=float(out.num_bytes), slots=slots)
     return VectorKernel(
         name=name if is_inner else f"spatial {name}",
@@ -225,18 +229,23 @@ BATCH_NORMS = (
 @register(*BATCH_NORMS)
 def batch_norm(op: DispatchedOp) -> Launched:
     source, out = first(op), result(op)
-    size, channels = float(source.num_bytes), float(source.shape[1])
-    if is_channels_last(source) or len(source.shape) == 2:
-        uneven = 1 + NHWC_FORWARD_CHANNELS / channels
-        apply = VectorKernel(name="batch norm apply nhwc", read_bytes=size, write_bytes=float(out.num_bytes),
-                             slots=source.num_elements * NHWC_APPLY_SLOTS * uneven)  # fmt: skip
+    if len(source.shape) < 3:
+        source = out = _as_images(source)
+    size, channels = float(source.num_bytes), source.shape[1]
+    moved = {"read_bytes": size, "write_bytes": float(out.num_bytes)}
+    if is_channels_last(source):
+        slots = NHWC_APPLY_SLOTS * (1 + NHWC_APPLY_CHANNELS / channels)
+        apply = VectorKernel(name="batch norm apply nhwc", slots=source.num_elements * slots, **moved)
+        slots = NHWC_STATISTICS_SLOTS[channels < NHWC_FEW_CHANNELS]
         statistics = VectorKernel(name="batch norm statistics nhwc", read_bytes=size, streams=1, steps=NHWC_STEPS,
-                                  slots=source.num_elements * NHWC_STATISTICS_SLOTS * uneven)  # fmt: skip
+                                  slots=source.num_elements * slots)  # fmt: skip
     else:
-        apply = VectorKernel(name="batch norm apply nchw", read_bytes=size, write_bytes=float(out.num_bytes))
+        planes = min(float(source.shape[0] * channels), NCHW_MAX_PLANES)
         padded = _padded_plane(source)
-        statistics = VectorKernel(name="batch norm statistics nchw", read_bytes=size, streams=1, num_blocks=channels,
-                                  block_clocks=padded * NCHW_STATISTICS_CLOCKS + BLOCK_START_CLOCKS,
+        slots = max(planes * NCHW_PLANE_SLOTS, NCHW_APPLY_SLOTS * padded * channels)
+        apply = VectorKernel(name="batch norm apply nchw", slots=slots, **moved)
+        statistics = VectorKernel(name="batch norm statistics nchw", read_bytes=size, streams=1, num_blocks=float(channels),
+                                  block_clocks=padded * NCHW_STATISTICS_CLOCKS,
                                   block_wait_clocks=padded * NCHW_STATISTICS_WAIT)  # fmt: skip
     is_training = flag(op, "training") or flag(op, "train") or "with_update" in op.name
     if not is_training or "no_training" in op.name or "no_update" in op.name:
@@ -244,21 +253,29 @@ def batch_norm(op: DispatchedOp) -> Launched:
     return (statistics, VectorKernel(name="running statistics"), apply)
 
 
+def _as_images(source: TensorMeta) -> TensorMeta:
+    """Rows of channels are images of one pixel."""
+    rows, channels = source.shape
+    return TensorMeta(shape=(1, channels, rows, 1), strides=(rows * channels, 1, channels, channels), dtype=source.dtype)
+
+
 @register("aten.native_batch_norm_backward", "aten.batch_norm_backward", "aten.cudnn_batch_norm_backward")
 def batch_norm_backward(op: DispatchedOp) -> Launched:
-    gradient = first(op)
-    source = tensors(op)[1]
-    size, channels = float(source.num_bytes), float(source.shape[1])
-    if is_channels_last(source) or len(source.shape) == 2:
-        uneven = 1 + NHWC_BACKWARD_CHANNELS / channels
+    gradient, source = first(op), tensors(op)[1]
+    if len(source.shape) < 3:
+        gradient = source = _as_images(source)
+    size, channels = float(source.num_bytes), source.shape[1]
+    if is_channels_last(source):
+        slots = NHWC_SUMS_SLOTS[channels < NHWC_FEW_CHANNELS]
         sums = VectorKernel(name="batch norm sums nhwc", read_bytes=2 * size, steps=NHWC_STEPS,
-                            slots=source.num_elements * NHWC_BACKWARD_SLOTS * uneven)  # fmt: skip
+                            slots=source.num_elements * slots)  # fmt: skip
+        slots = NHWC_BACKWARD_SLOTS * (1 + NHWC_BACKWARD_CHANNELS / channels)
         apply = VectorKernel(name="batch norm apply nhwc", read_bytes=2 * size, write_bytes=size,
-                             slots=source.num_elements * NHWC_APPLY_SLOTS * uneven)  # fmt: skip
+                             slots=source.num_elements * slots)  # fmt: skip
         return (sums, apply)
     padded = _padded_plane(gradient)
     return (
-        VectorKernel(name="batch norm backward nchw", read_bytes=4 * size, write_bytes=size, num_blocks=channels,
+        VectorKernel(name="batch norm backward nchw", read_bytes=4 * size, write_bytes=size, num_blocks=float(channels),
                      block_clocks=padded * NCHW_BACKWARD_CLOCKS,
                      block_wait_clocks=padded * NCHW_BACKWARD_WAIT),
     )  # fmt: skip

@@ -14,6 +14,7 @@ from dovetail.cost.eager.launches import (
     first,
     is_channels_last,
     is_dense,
+    item_bytes,
     number,
     register,
     result,
@@ -38,8 +39,8 @@ PLAIN = (
 FUNCTIONS = {
     "div": 10.0, "true_divide": 10.0, "floor_divide": 16.0, "fmod": 20.0, "remainder": 20.0, "reciprocal": 10.0,
     "rsqrt": 10.0, "sqrt": 12.0, "addcdiv": 12.0, "exp": 20.0, "exp2": 18.0, "expm1": 30.0, "log": 22.0, "log2": 22.0,
-    "log10": 22.0, "log1p": 32.0, "sigmoid": 32.0, "tanh": 32.0, "silu": 34.0, "silu_backward": 40.0, "gelu": 40.0,
-    "gelu_backward": 48.0, "erf": 36.0, "erfc": 40.0, "erfinv": 40.0, "sin": 36.0, "cos": 36.0, "tan": 48.0, "asin": 40.0,
+    "log10": 22.0, "log1p": 32.0, "sigmoid": 32.0, "tanh": 32.0, "silu": 34.0, "silu_backward": 40.0, "gelu": 43.0,
+    "gelu_backward": 57.0, "erf": 36.0, "erfc": 40.0, "erfinv": 40.0, "sin": 36.0, "cos": 36.0, "tan": 48.0, "asin": 40.0,
     "acos": 40.0, "atan": 36.0, "atan2": 48.0, "sinh": 40.0, "cosh": 40.0, "softplus": 48.0, "softplus_backward": 40.0,
     "mish": 56.0, "mish_backward": 64.0, "elu": 30.0, "elu_backward": 30.0, "celu": 30.0, "selu": 30.0, "log_sigmoid_forward": 44.0,
     "log_sigmoid_backward": 40.0, "logaddexp": 44.0, "logit": 40.0, "lgamma": 80.0, "digamma": 80.0, "glu": 34.0,
@@ -47,12 +48,15 @@ FUNCTIONS = {
     "i0": 60.0, "angle": 48.0, "polar": 60.0, "_prelu_kernel": 0.0, "_prelu_kernel_backward": 0.0,
 }  # fmt: skip
 POWER_SLOTS = 60.0  # a power that is no small whole number
-DROPOUT_SLOTS = 56.0  # Philox (dropout of eager_ops.csv, 5 rows)
+# Philox, by bytes of an element: four or eight numbers of a draw are used (5 rows of eager_ops.csv, 29 kernels of profiles).
+DROPOUT_SLOTS = {2: 54.0, 4: 92.0}
+DROPOUT_STEPS = 2.0  # the state of the generator is read first
 CHEAP_POWERS = (0.0, 0.5, 1.0, 2.0, 3.0, -0.5, -1.0, -2.0)  # kernels of their own in PyTorch
 RANDOM_SLOTS = 54.0  # Philox and a transformation, as in dropout
 CAT_SLOTS, CAT_DIM_SLOTS = 3.0, 36.0  # CatArrayBatchedCopy: places in and out by division (cat_halves, rope_rotate: 7 rows)
 CAT_ALIGNED_SLOTS = 74.0  # inputs contiguous, channels last (12 kernels of profiled steps)
-CAT_UNEVEN = 0.42  # inputs get as many blocks each; what an input of more than its share adds (7 kernels of those)
+CAT_DENSE_SLOTS = 31.0  # inputs contiguous: copied in vectors, at the pace of HBM (60 kernels of those)
+CAT_UNEVEN = 0.38  # inputs get as many blocks each; what an input of more than its share adds (67 kernels of those)
 
 
 def operands(op: DispatchedOp) -> tuple[TensorMeta, ...]:
@@ -179,7 +183,8 @@ def dropout(op: DispatchedOp) -> Launched:
             name="dropout",
             read_bytes=given_tensor.num_bytes,
             write_bytes=sum(float(one.num_bytes) for one in op.outputs),
-            slots=given_tensor.num_elements * DROPOUT_SLOTS,
+            slots=given_tensor.num_elements * DROPOUT_SLOTS[min(max(item_bytes(given_tensor), 2), 4)],
+            steps=DROPOUT_STEPS,
         ),
     )
 
@@ -222,14 +227,14 @@ def _joined(out: TensorMeta, found: list[TensorMeta]) -> Launched:
     is_dense_all, is_last_all = all(is_dense(one) for one in inputs), all(is_channels_last(one) for one in inputs)
     dims = sum(1 for size in out.shape if size > 1)
     slots = CAT_SLOTS + CAT_DIM_SLOTS * max(dims, 1)
-    if is_dense_all:
-        slots = 0.0  # copied in vectors
-    elif is_last_all:
-        slots = CAT_ALIGNED_SLOTS
-    else:
+    slots = CAT_DENSE_SLOTS if is_dense_all else CAT_ALIGNED_SLOTS if is_last_all else slots
+    if not is_last_all:
         share = max(one.num_elements for one in inputs) * len(found) / out.num_elements
-        slots *= 1 + CAT_UNEVEN * min(share - 1, 1.0)
-        slots += APART_SLOTS * max(apart_frac(iteration(_like(out, one), (one,)), (_like(out, one), one)) for one in inputs)
+        slots *= 1 + CAT_UNEVEN * (share - 1)
+    if not is_dense_all and not is_last_all:
+        apart = [apart_frac(iteration(_like(out, one), (one,)), (_like(out, one), one)) for one in inputs]
+        weight = [one.num_elements / out.num_elements for one in inputs]
+        slots += APART_SLOTS * sum(a * w for a, w in zip(apart, weight, strict=True))
     kernel = VectorKernel(
         name="cat",
         read_bytes=sum(distinct_bytes(one) for one in inputs),

@@ -39,8 +39,12 @@ def reduction(name: str, source: TensorMeta, out: TensorMeta, dims: tuple[int, .
         steps = ROW_STEPS * _filled(elements)
         return VectorKernel(name=f"reduce rows {name}", streams=1, steps=steps, slots=slots, cols=elements, **own)
     return VectorKernel(
-        name=f"reduce columns {name}", access=Access.COLUMN_SUM, rows=max(elements / kept, 1.0), cols=kept, **own
-    )
+        name=f"reduce columns {name}", access=Access.COLUMN_SUM, rows=max(elements / kept, 1.0), cols=kept, streams=1,
+        slots=kept * RESULT_SLOTS, **own,
+    )  # fmt: skip
+
+
+RESULT_SLOTS = 190.0  # a sum that is written (sums over 2 and 8 rows, 14 kernels of profiles)
 
 
 def _is_merged(source: TensorMeta, reduced: set[int]) -> bool:
