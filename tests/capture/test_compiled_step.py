@@ -93,7 +93,7 @@ def test_a_norm_is_one_kernel_that_reads_and_writes_each_row_once(step):
 def test_an_activation_is_one_kernel_over_its_elements(step):
     [gelu] = [one for one in kernels(step, FORWARD) if "tanh" in one.kernel]
     assert gelu.read_bytes == gelu.written_bytes == ROWS * WIDE * 2
-    assert gelu.num_special == ROWS * WIDE  # one hyperbolic tangent an element
+    assert gelu.num_curves == ROWS * WIDE  # one hyperbolic tangent an element
     assert not gelu.is_reduction
 
 

@@ -33,15 +33,17 @@ from dovetail.workload.compiled import FUSED, FusedKernel
 from dovetail.workload.dispatched import Argument, DispatchedOp, TensorMeta
 
 Sink = Callable[[DispatchedOp], None]
-# Operations of Inductor's loops by `FusedKernel`'s counts of them; those of `_FREE` are loads, stores and indices, which
-# bytes stand for, and what ends a loop; all others are plain.
+# Lines of a Triton kernel by `FusedKernel`'s counts of them; those that match nothing are plain, and `_FREE` are none.
 _KINDS = {
-    "num_special": "exp exp2 expm1 log log2 log1p erf erfc tanh sigmoid sqrt rsqrt pow truediv reciprocal div_rn",
-    "num_random": "rand randn randint64 rand_eager randn_eager",
-    "num_angles": "sin cos tan",
+    "num_random": re.compile(r"\brand\w*\("),
+    "num_angles": re.compile(r"\b(sin|cos|tan)\("),
+    "num_curves": re.compile(r"\b(tanh|erf\w*|pow|atan\w*|asin\w*|acos\w*|sinh|cosh)\("),
+    "num_loads": re.compile(r"tl\.load\("),
+    "num_special": re.compile(r"\b(exp\w*|log\w*|r?sqrt\w*|sigmoid|div_rn)\(| / "),
 }
-_FREE = "load store index_expr constant get_index set_indirect masked_subblock masked output store_reduction"
-_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()} | dict.fromkeys(_FREE.split(), "")
+_FREE = re.compile(r"tl\.(full|broadcast_to|reshape)\(")
+_WIDE_BYTES = 16  # of a thread's widest load
+_LINE = re.compile(r"\s*(tmp\d+) = (.*)")
 _SUM_OF_WORKSPACE = re.compile(
     r"(\w+) = (\w+)\[.*\]\.view\((\d+), (\d+)\)\.sum\(dim=0\)\.view\(.*\)(?:\.to\(torch\.(\w+)\))?"
 )
@@ -191,12 +193,12 @@ def _fused(name: str, kernel: Any) -> FusedKernel:
     is_outer = False
     for node in features.scheduler_nodes():
         elements = _elements(node.get_ranges())
-        for operation, count in node._body.op_counts.items():
-            counts[_KIND_OF.get(operation, "num_plain")] += elements * count
         if node.is_reduction():
             data = node.node.data  # a reduction or a scan
             if getattr(data, "reduction_type", "") == "online_softmax_reduce":
                 counts["num_online"] += elements
+            elif str(getattr(data, "reduction_type", "")).startswith("welford"):
+                counts["num_welford"] += elements
             is_outer |= getattr(data, "reduction_hint", None) in (ReductionHint.OUTER, ReductionHint.OUTER_TINY)
         atomic = node._get_atomic_add_buffers()
         for deps, counter in ((node.read_writes.reads, read), (node.read_writes.writes, written)):
@@ -211,8 +213,15 @@ def _fused(name: str, kernel: Any) -> FusedKernel:
                     gathered[dep.name] += num_bytes
                 elif not dep.stride1_for_last_dim():
                     strided[dep.name] += num_bytes
+                if not _is_aligned(dep):
+                    counts["num_unaligned"] += elements
                 if counter is written and dep.name in atomic:
                     atomic_bytes += num_bytes
+    for line in (line for part in (kernel.body, kernel.loads, kernel.compute) for line in part.getvalue().splitlines()):
+        if (found := _LINE.match(line)) and not _FREE.match(found.group(2)):
+            shape = getattr(kernel.cse.varname_map.get(found.group(1)), "shape", None) or ()
+            kind = next((kind for kind, known in _KINDS.items() if known.search(found.group(2))), "num_plain")
+            counts[kind] += _block_elements(shape, num_rows, num_cols)
     return FusedKernel(
         kernel=name,
         num_rows=num_rows,
@@ -222,15 +231,35 @@ def _fused(name: str, kernel: Any) -> FusedKernel:
         strided_bytes=_once(strided),
         gathered_bytes=_once(gathered),
         atomic_bytes=atomic_bytes,
-        **{kind: counts[kind] for kind in ("num_plain", "num_online", *_KINDS)},
+        **{kind: counts[kind] for kind in ("num_plain", "num_online", "num_welford", "num_unaligned", *_KINDS)},
         is_outer=is_outer,
         is_persistent=bool(getattr(kernel, "persistent_reduction", False)),
+        is_accumulating=bool(kernel.args.workspace_args),
     )
+
+
+def _block_elements(shape: Any, num_rows: int, num_cols: int) -> int:
+    """Of how many elements a value of a block stands for one each: all, one for each row, or none for a constant."""
+    names = [str(one) for one in shape]
+    over_rows = num_rows if any(name.startswith(("X", "Y", "Z")) for name in names) else 0
+    return over_rows * num_cols if num_cols > 1 and any(name.startswith("R") for name in names) else over_rows
 
 
 def _touched_bytes(dep: Any, elements: int) -> int:
     num_elements = elements if dep.is_indirect() else _int(dep.get_numel())
     return num_elements * get_dtype_size(V.graph.get_dtype(dep.name))
+
+
+def _is_aligned(dep: Any) -> bool:
+    """Whether whole 16 bytes can be moved at once: every stride but the last is a multiple of them."""
+    if dep.is_indirect():
+        return True
+    wide = _WIDE_BYTES // get_dtype_size(V.graph.get_dtype(dep.name))
+    for term in dep.index.args if dep.index.is_Add else (dep.index,):
+        factor = term.as_coeff_Mul()[0]
+        if term.free_symbols and term.is_Mul and factor.is_Integer and factor > wide and factor % wide:
+            return False
+    return True
 
 
 def _once(counted: Counter[str]) -> int:

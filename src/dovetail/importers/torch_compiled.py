@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from dovetail.importers.torch_cases import Case, built_case
 from dovetail.importers.torch_chances import settled_chances
 from dovetail.importers.torch_cuda import Autocast, CudaFunctions
 from dovetail.importers.torch_dispatch import DispatchRecorder
@@ -33,6 +34,13 @@ from dovetail.importers.torch_step import (
 from dovetail.workload.dispatched import BACKWARD, FORWARD, OPTIMIZER, DispatchedOp, DispatchedStep
 
 Tell = Callable[[str], None]
+
+
+def compiled_case(case: Case) -> DispatchedStep:
+    """The step of a case of measured steps, as `recorded_case` has it in eager mode."""
+    built = built_case(case)
+    job = StepJob(autocast="bf16" if case.is_autocast else "", is_checkpointed=case.is_checkpointed)
+    return compiled_step(built.module, built.args, built.inputs, job, built.loss)
 
 
 class CompiledRecorder(DispatchRecorder):
@@ -137,6 +145,10 @@ class _Graphs:
         import torch._inductor.compile_fx as compile_fx
 
         self.num_captured += 1
+        for node in graph.graph.nodes:  # these copy from the host, for which there is no device
+            if node.target in (torch.tensor, torch.as_tensor, torch.asarray) and node.kwargs.get("device") is not None:
+                node.kwargs = {**node.kwargs, "device": torch.device("meta")}
+        graph.recompile()
         self.tell(f"compiling graph {self.num_captured} ({len(graph.graph.nodes)} operations)")
         return compile_fx.compile_fx(graph, inputs, inner_compile=self._planned)
 
