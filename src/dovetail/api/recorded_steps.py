@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from dovetail.accuracy.prepared import RecordSteps, StepCase, StepFigures
@@ -12,10 +12,10 @@ from dovetail.files.step_cache import keep_figures, kept_figures
 from dovetail.hardware.chip import Chip
 from dovetail.importers.content import step_key
 from dovetail.importers.offline import offline
-from dovetail.importers.torch_cases import Case, case_of, configs_in
+from dovetail.importers.torch_cases import Case, case_of, configs_in, recorded_case
 
 CASES = "*cases*.py"  # files beside a table that hold the configurations of its models
-EAGER = "eager"
+MODES = {"eager": False, "compile": True}  # by the word of a table: whether torch.compile runs it
 
 
 def steps_recorder(table: Path, cases: str, context: SearchContext) -> RecordSteps:
@@ -33,8 +33,7 @@ def steps_recorder(table: Path, cases: str, context: SearchContext) -> RecordSte
 def _figures(step: StepCase, configs: dict[str, dict[str, object]], chip: Chip) -> StepFigures | DovetailError:
     """A step that cannot be recorded costs its own row and no other."""
     try:
-        record = MODES.get(step.mode)
-        if record is None:
+        if step.mode not in MODES:
             raise NotModelled(f"steps in mode {step.mode!r:.40} are not predicted; {' and '.join(MODES)} are")
         case = case_of(
             step.model,
@@ -48,7 +47,7 @@ def _figures(step: StepCase, configs: dict[str, dict[str, object]], chip: Chip) 
         found = kept_figures(key)
         if found is None:
             with offline():
-                found = record(case, chip)
+                found = _predicted(case, chip, is_compiled=MODES[step.mode])
             keep_figures(key, found)
         return found
     except DovetailError as error:
@@ -57,12 +56,8 @@ def _figures(step: StepCase, configs: dict[str, dict[str, object]], chip: Chip) 
         return InvalidInput(f"{type(error).__name__}: {str(error):.200}")
 
 
-def _eager(case: Case, chip: Chip) -> StepFigures:
-    from dovetail.importers.torch_cases import recorded_case
+def _predicted(case: Case, chip: Chip, *, is_compiled: bool) -> StepFigures:
     from dovetail.step.eager import eager_step
 
-    found = eager_step(recorded_case(case), chip)
+    found = eager_step(recorded_case(case, is_compiled=is_compiled), chip)
     return StepFigures(step_s=found.step_s, peak_bytes=found.peak_bytes, notes=found.step.notes)
-
-
-MODES: dict[str, Callable[[Case, Chip], StepFigures]] = {EAGER: _eager}

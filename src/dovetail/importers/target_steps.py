@@ -8,7 +8,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dovetail.errors import InvalidInput, NotModelled
+from dovetail.errors import InvalidInput
 from dovetail.importers.captures import CaptureJob, Tell, config_in, config_of_value, inputs_from_text
 from dovetail.importers.offline import offline
 from dovetail.importers.targets import check_target, factory_of, is_config, is_onnx
@@ -78,7 +78,11 @@ def _recorded(asked: CaptureJob, trained: TrainedAs, tell: Tell) -> TargetStep:
     tell("recording the step")
     name = asked.name or type(module).__name__
     if trained.is_compiled:
-        raise NotModelled("steps under torch.compile are not predicted yet")
+        from dovetail.importers.torch_compiled import compiled_step
+
+        return TargetStep(
+            name=name, step=compiled_step(module, args, kwargs, job, tell=tell), batch=batch, seq=seq
+        )
     return TargetStep(name=name, step=recorded_step(module, args, kwargs, job), batch=batch, seq=seq)
 
 

@@ -112,11 +112,16 @@ class BuiltCase:
     loss: Any = None
 
 
-def recorded_case(case: Case) -> DispatchedStep:
+def recorded_case(case: Case, *, is_compiled: bool = False) -> DispatchedStep:
+    """The step of a case, eager or under torch.compile."""
     from dovetail.importers.torch_step import StepJob, recorded_step
 
     built = built_case(case)
     job = StepJob(autocast="bf16" if case.is_autocast else "", is_checkpointed=case.is_checkpointed)
+    if is_compiled:
+        from dovetail.importers.torch_compiled import compiled_step
+
+        return compiled_step(built.module, built.args, built.inputs, job, built.loss)
     return recorded_step(built.module, built.args, built.inputs, job, built.loss)
 
 
