@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 
-from dovetail.importers.torch_cases import Case, built_case
 from dovetail.importers.torch_chances import settled_chances
 from dovetail.importers.torch_cuda import Autocast, CudaFunctions
 from dovetail.importers.torch_dispatch import DispatchRecorder
@@ -34,13 +33,6 @@ from dovetail.importers.torch_step import (
 from dovetail.workload.dispatched import BACKWARD, FORWARD, OPTIMIZER, DispatchedOp, DispatchedStep
 
 Tell = Callable[[str], None]
-
-
-def compiled_case(case: Case) -> DispatchedStep:
-    """The step of a case of measured steps, as `recorded_case` has it in eager mode."""
-    built = built_case(case)
-    job = StepJob(autocast="bf16" if case.is_autocast else "", is_checkpointed=case.is_checkpointed)
-    return compiled_step(built.module, built.args, built.inputs, job, built.loss)
 
 
 class CompiledRecorder(DispatchRecorder):
@@ -145,10 +137,7 @@ class _Graphs:
         import torch._inductor.compile_fx as compile_fx
 
         self.num_captured += 1
-        for node in graph.graph.nodes:  # these copy from the host, for which there is no device
-            if node.target in (torch.tensor, torch.as_tensor, torch.asarray) and node.kwargs.get("device") is not None:
-                node.kwargs = {**node.kwargs, "device": torch.device("meta")}
-        graph.recompile()
+        _fill_literals(graph)
         self.tell(f"compiling graph {self.num_captured} ({len(graph.graph.nodes)} operations)")
         return compile_fx.compile_fx(graph, inputs, inner_compile=self._planned)
 
@@ -171,6 +160,24 @@ class _Graphs:
 
         for graph in self.compiled:
             graph.sink, graph.recorder = taken, recorder
+
+
+def _fill_literals(graph: Any) -> None:
+    """Tensors that code writes out are copied from the host to the device; one is made there instead, of one number."""
+    for node in list(graph.graph.nodes):
+        if node.target not in (torch.tensor, torch.as_tensor, torch.asarray) or node.all_input_nodes:
+            continue
+        numbers = torch.as_tensor(node.args[0])
+        dtype, device = node.kwargs.get("dtype") or numbers.dtype, node.kwargs.get("device") or "cpu"
+        number = numbers.flatten()[0].item() if numbers.numel() else 0
+        with graph.graph.inserting_after(node):
+            made = graph.graph.call_function(
+                torch.full, (tuple(numbers.shape), number), {"dtype": dtype, "device": device}
+            )
+        made.meta = node.meta
+        node.replace_all_uses_with(made)
+        graph.graph.erase_node(node)
+    graph.recompile()
 
 
 @contextlib.contextmanager
