@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812  the name everyone gives it
 
-torch = pytest.importorskip("torch")
-
-import torch.nn.functional as F  # noqa: E402, N812
-
-from dovetail.importers.torch_compiled import compiled_step  # noqa: E402
-from dovetail.importers.torch_step import StepJob, recorded_step  # noqa: E402
-from dovetail.step.eager import eager_step, peak_bytes  # noqa: E402
-from dovetail.workload.compiled import FUSED, fused_kernel  # noqa: E402
-from dovetail.workload.dispatched import BACKWARD, FORWARD, OPTIMIZER  # noqa: E402
-
+from dovetail.importers.torch_compiled import compiled_step
+from dovetail.importers.torch_step import StepJob, recorded_step
+from dovetail.step.eager import eager_step, peak_bytes
+from dovetail.workload.compiled import FUSED, fused_kernel
+from dovetail.workload.dispatched import BACKWARD, FORWARD, OPTIMIZER
 
 
 def _patched():
@@ -105,7 +102,9 @@ def test_a_mask_is_materialised_and_handed_to_attention(step):
     [attention] = named(step, "attention", FORWARD)
     assert attention.name.startswith("aten._scaled_dot_product_cudnn_attention")
     bias = attention.inputs[3]
-    assert bias is not None and bias.dtype == "bf16" and bias.shape[-2:] == (ROWS // 2, ROWS // 2)
+    assert bias is not None
+    assert bias.dtype == "bf16"
+    assert bias.shape[-2:] == (ROWS // 2, ROWS // 2)
 
 
 def test_compiled_kernels_say_where_they_come_from(step):
@@ -151,8 +150,10 @@ def test_autocast_and_channels_last_hold_in_compiled_convolutions():
     )
     [convolution] = named(step, "aten.convolution.default")
     image, weight = convolution.inputs[:2]
-    assert image is not None and weight is not None
-    assert image.dtype == weight.dtype == "bf16" and image.strides[1] == 1
+    assert image is not None
+    assert weight is not None
+    assert image.dtype == weight.dtype == "bf16"
+    assert image.strides[1] == 1
     assert convolution.outputs[0].strides[1] == 1
     [backward] = named(step, "convolution_backward")
     assert backward.phase == BACKWARD

@@ -1,6 +1,6 @@
 """One graph through Inductor: the kernels it launches, in order, and when each buffer is allocated, reused and freed.
 
-Inductor's own lowering, scheduler and memory planning run for Triton's backend; only the text of kernels is not written.
+Inductor's own lowering, scheduler and memory planning run for Triton's backend; kernels are not compiled.
 What comes out is a list of events that a graph with meta tensors for numbers can run.
 """
 
@@ -51,6 +51,8 @@ _SUM_OF_WORKSPACE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Allocate:
+    """A buffer that is made."""
+
     name: str
     num_elements: int
     dtype: torch.dtype
@@ -58,12 +60,16 @@ class Allocate:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
+    """A buffer in the storage of another."""
+
     name: str
     of: str
 
 
 @dataclass(frozen=True, slots=True)
 class Free:
+    """A buffer that is let go of, by one of its names."""
+
     name: str
 
 
@@ -359,24 +365,34 @@ def _summed(name: str, workspace: str, rows: str, cols: str, dtype: str | None) 
     options = (("dim", (0,)), ("keepdim", False), ("dtype", None))
     events: list[Event] = [
         Allocate(name, int(cols), torch.float32),
-        DispatchedOp(name="aten.sum.dim_IntList", inputs=(partial,), outputs=(total,), arguments=options, is_compiled=True),
+        _compiled("aten.sum.dim_IntList", (partial,), (total,), options),
     ]
     if dtype:
         kind = getattr(torch, dtype)
         cast = replace(total, dtype=DTYPES[kind])
         events += [
             Allocate(name, int(cols), kind),
-            DispatchedOp(name="aten._to_copy.default", inputs=(total,), outputs=(cast,), is_compiled=True),
+            _compiled("aten._to_copy.default", (total,), (cast,)),
         ]
     return events
 
 
 def _fused_op(line: Any, kernel: FusedKernel, place: tuple[str, str]) -> DispatchedOp:
-    module, at = place
     names = [one for one in line.call_args if isinstance(one, str) and V.graph.try_get_buffer(one) is not None]
     tensors = [_meta(V.graph.try_get_buffer(one)) for one in dict.fromkeys(names)]
+    return _compiled(FUSED, tuple(tensors), (), kernel.arguments, place)
+
+
+def _compiled(
+    name: str,
+    inputs: tuple[TensorMeta | None, ...],
+    outputs: tuple[TensorMeta, ...],
+    arguments: tuple[tuple[str, Argument], ...] = (),
+    place: tuple[str, str] = ("", ""),
+) -> DispatchedOp:
+    module, line = place
     return DispatchedOp(
-        name=FUSED, inputs=tuple(tensors), outputs=(), arguments=kernel.arguments, module=module, line=at, is_compiled=True
+        name=name, inputs=inputs, outputs=outputs, arguments=arguments, module=module, line=line, is_compiled=True
     )
 
 
@@ -405,22 +421,20 @@ _ATEN = {
 def _extern(node: Any, outputs: list[Any] | None = None) -> DispatchedOp:
     """A product, a convolution, attention, or whatever else Inductor leaves to ATen."""
     made = tuple(_meta(one) for one in ([node] if outputs is None else outputs) if _has_layout(one))
-    module, line = _place(node)
     overload = getattr(node, "op_overload", None)
     called = str(node.get_kernel_name() or "")
     name = _ATEN.get(called.removeprefix("extern_kernels."))
+    inputs: tuple[TensorMeta | None, ...]
     if name is None and isinstance(overload, torch._ops.OpOverload) and hasattr(node, "unflatten_args"):
         args, kwargs = node.unflatten_args(node.inputs, node.constant_args)
         inputs, arguments = _by_schema(overload, args, {**kwargs, **node.kwargs})
-        return DispatchedOp(
-            name=str(overload), inputs=inputs, outputs=made, arguments=arguments, module=module, line=line, is_compiled=True
-        )
+        return _compiled(str(overload), inputs, made, arguments, _place(node))
     inputs = tuple(_meta(one) for one in node.inputs if isinstance(one, ir.IRNode) and _has_layout(one))
     if name == "aten.convolution.default" and len(inputs) == 2:
         inputs = (*inputs, None)
     arguments = tuple((key, _plain(value)) for key, value in (node.kwargs or {}).items())
-    name = name or (str(overload) if overload is not None else called.removeprefix("torch.ops.")) or type(node).__name__
-    return DispatchedOp(name=name, inputs=inputs, outputs=made, arguments=arguments, module=module, line=line, is_compiled=True)
+    name = name or (str(overload) if overload is not None else called.removeprefix("torch.ops."))
+    return _compiled(name or type(node).__name__, inputs, made, arguments, _place(node))
 
 
 def _by_schema(

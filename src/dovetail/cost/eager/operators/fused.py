@@ -7,8 +7,8 @@ from dovetail.cost.vector import SECTOR_BYTES
 from dovetail.workload.compiled import FUSED, FusedKernel, fused_kernel
 from dovetail.workload.dispatched import DispatchedOp
 
-# Lane slots of one operation of an element. A special function fills eight, as in cost/kernels.py. The others are fitted
-# on kernels of compiled steps of five models, profiled on one H200 (torch 2.11).
+# Lane slots of one operation of an element. A special function fills eight, as in cost/kernels.py. The others are
+# fitted on kernels of compiled steps of five models, profiled on one H200 (torch 2.11).
 LOAD_SLOTS = 4  # its address, its mask and its cast: batch norms that read five tensors, 4 kernels
 SPECIAL_SLOTS = 8
 CURVE_SLOTS = 30  # tanh: GPT-2's activation, 2 kernels
@@ -20,6 +20,7 @@ UNALIGNED_SLOTS = 15  # an element moved by itself: logits of 50,257 columns, 2 
 # Share of a stream's pace, fitted likewise.
 OUTER_FRAC = 0.85  # neighbouring threads add up columns of their own: 9 kernels
 ACCUMULATING_FRAC = 0.83  # a block takes rows one after another, and adds up columns beside them: 6 kernels
+ATOMIC_BYTES = 4.0  # of a number that is added atomically: Inductor adds in fp32
 REDUCTION_STEPS = 1.0  # round trips after the last element: warps hand in what they have; estimate
 
 
@@ -39,7 +40,7 @@ def slots(kernel: FusedKernel) -> float:
 
 @register(FUSED)
 def fused(op: DispatchedOp) -> Launched:
-    """One kernel: as long as its bytes, its lanes or its atomic additions, each of which takes a sector of the cache."""
+    """One kernel, as long as its bytes, its lanes or its atomic additions, each of which takes a sector."""
     kernel = fused_kernel(op)
     pace = OUTER_FRAC if kernel.is_outer else ACCUMULATING_FRAC if kernel.is_accumulating else 1.0
     return (
@@ -55,6 +56,3 @@ def fused(op: DispatchedOp) -> Launched:
             cols=float(kernel.num_cols),
         ),
     )
-
-
-ATOMIC_BYTES = 4.0  # of a number that is added atomically: Inductor adds in fp32
