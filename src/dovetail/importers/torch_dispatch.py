@@ -61,6 +61,9 @@ class DispatchRecorder(TorchDispatchMode):
         self.module_calls: list[int] = []
         self.live: list[int] = []
         self.live_bytes = 0
+        self.allocations: list[int] = []  # as in `DispatchedStep`
+        self._num_allocations = 0
+        self._temporary_bytes = 0
         self.phase = FORWARD
         self.module = ""
         self.num_calls = 0
@@ -96,13 +99,37 @@ class DispatchRecorder(TorchDispatchMode):
         if key in self._storages:
             return
         num_bytes = rounded_bytes(storage.nbytes())
-        self.live_bytes += num_bytes
+        number = self._allocate(num_bytes)
 
         def dead(_reference: Any) -> None:
             self._storages.pop(key, None)
-            self.live_bytes -= num_bytes
+            self._free(number, num_bytes)
 
         self._storages[key] = weakref.ref(storage, dead)
+
+    def _allocate(self, num_bytes: int) -> int:
+        self.live_bytes += num_bytes
+        self._num_allocations += 1
+        self.allocations.append(num_bytes)
+        return self._num_allocations
+
+    def _free(self, number: int, num_bytes: int) -> None:
+        self.live_bytes -= num_bytes
+        self.allocations.append(-number)
+
+    def hold_within(self, *sizes: int) -> None:
+        """Memory that a CUDA kernel takes while its operator runs."""
+        sizes = tuple(rounded_bytes(size) for size in sizes)
+        numbers = [self._allocate(size) for size in sizes]
+        self._temporary_bytes = sum(sizes)
+        for number, size in zip(numbers, sizes, strict=True):
+            self._free(number, size)
+
+    def state_is_held(self) -> tuple[int, ...]:
+        """The allocations so far, which were there when the step began; the list begins anew."""
+        state, self.allocations = tuple(self.allocations), []
+        self._num_allocations = 0
+        return state
 
     def _result(self, func: Any, schema: _Schema, args: Any, kwargs: Any, operands: list[torch.Tensor]) -> Any:
         if schema.is_update:
@@ -140,7 +167,8 @@ class DispatchRecorder(TorchDispatchMode):
         )
         self.module_calls.append(self.num_calls)
         self.num_calls = 0
-        self.live.append(self.live_bytes)
+        self.live.append(self.live_bytes + self._temporary_bytes)
+        self._temporary_bytes = 0
 
     def _place(self) -> tuple[str, str]:
         """The module and line of code: of a gradient, those of the operator that it is of."""
@@ -286,6 +314,13 @@ def _cudnn_attention(_recorder: DispatchRecorder, func: Any, args: Any, kwargs: 
     return tuple(args[0].new_empty(0) if one is None else one for one in made)
 
 
+def _safe_softmax(recorder: DispatchRecorder, _func: Any, args: Any, _kwargs: Any) -> Any:
+    """A softmax, which entries are minus infinity, and a choice between the two (ATen, `_safe_softmax`)."""
+    made = torch.empty_like(args[0])
+    recorder.hold_within(made.numel() * made.element_size(), made.numel())
+    return made
+
+
 def _softmax(_recorder: DispatchRecorder, _func: Any, args: Any, _kwargs: Any) -> Any:
     given, _dim, is_to_float = args
     return torch.empty_like(given, dtype=torch.float32) if is_to_float else NotImplemented
@@ -304,6 +339,7 @@ SPECIAL: dict[str, Special] = {
     "aten::_to_copy": _to_copy,
     "aten::nonzero": _nonzero,
     "aten::_scaled_dot_product_cudnn_attention": _cudnn_attention,
+    "aten::_safe_softmax": _safe_softmax,
     "aten::_softmax": _softmax,
     "aten::_log_softmax": _softmax,
     "aten::_softmax_backward_data": _softmax_backward,

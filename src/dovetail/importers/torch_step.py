@@ -64,7 +64,7 @@ def recorded_step(model: torch.nn.Module, args: Any, kwargs: Any, job: StepJob, 
         optimizer = _with_state(model, job)
         for tensor in _state(model, optimizer, args, kwargs):
             recorder.hold(tensor)
-        state_bytes = recorder.live_bytes
+        state_bytes, state = recorder.live_bytes, recorder.state_is_held()
         gc.collect()
         gc.disable()  # what dies in a cycle would die at some other operator each time
         try:
@@ -77,6 +77,8 @@ def recorded_step(model: torch.nn.Module, args: Any, kwargs: Any, job: StepJob, 
         module_calls=tuple(recorder.module_calls),
         live_bytes=tuple(recorder.live),
         state_bytes=state_bytes,
+        state_allocations=state,
+        allocations=tuple(recorder.allocations),
         num_updated=sum(len(group["params"]) for group in optimizer.param_groups),
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
         notes=(*notes, *recorder.numbers.notes),

@@ -16,6 +16,7 @@ from dovetail.cost.eager.times import eager_times
 from dovetail.cost.power import Load, sustained_clock_frac
 from dovetail.errors import InvalidInput
 from dovetail.hardware.chip import Chip
+from dovetail.step.allocator import allocator_after
 from dovetail.units import MEBI, MICRO
 from dovetail.workload.dispatched import FORWARD, OPTIMIZER, PHASES, DispatchedOp, DispatchedStep
 from dovetail.workload.graph import FloatArray
@@ -78,6 +79,7 @@ class EagerStep:
     wait_s: float
     clock_frac: float
     peak_bytes: float
+    reserved_bytes: float
 
     @property
     def host_bound_frac(self) -> float:
@@ -96,6 +98,7 @@ def eager_step(step: DispatchedStep, chip: Chip, host: HostPace | None = None) -
     load = Load(cost=replace(times.total(), host_s=full.step_s if full.wait_s > 0 else 0.0))
     clock_frac = float(sustained_clock_frac(load, chip))
     operator_s = times.stream_s + times.clocked_s * (1 / clock_frac - 1)
+    memory = step_memory(step)
     found = _timeline(operator_s, launches, host_s, reads, step.ops)
     return EagerStep(
         step=step,
@@ -106,14 +109,27 @@ def eager_step(step: DispatchedStep, chip: Chip, host: HostPace | None = None) -
         launches=launches.astype(np.float64),
         wait_s=found.wait_s,
         clock_frac=clock_frac,
-        peak_bytes=peak_bytes(step),
+        peak_bytes=memory.peak_bytes,
+        reserved_bytes=memory.reserved_bytes,
     )
 
 
-def peak_bytes(step: DispatchedStep) -> float:
-    """The most that PyTorch's allocator hands out at once (`torch.cuda.max_memory_allocated`)."""
-    live = max((*step.live_bytes, step.state_bytes))
-    return live + NUM_WORKSPACES * WORKSPACE_BYTES
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepMemory:
+    """The most that PyTorch's allocator hands out at once (`max_memory_allocated`), and what it has reserved by then."""
+
+    peak_bytes: float
+    reserved_bytes: float
+
+
+def step_memory(step: DispatchedStep) -> StepMemory:
+    """Block by block where the recording has every allocation; else what is live at once, and no reserve beyond it."""
+    workspaces = (int(WORKSPACE_BYTES),) * NUM_WORKSPACES
+    if not step.allocations:
+        live = max((*step.live_bytes, step.state_bytes)) + sum(workspaces)
+        return StepMemory(peak_bytes=live, reserved_bytes=live)
+    found = allocator_after((*step.state_allocations, *workspaces), step.allocations)
+    return StepMemory(peak_bytes=found.peak_bytes, reserved_bytes=found.reserved_bytes)
 
 
 def _host_s(step: DispatchedStep, host: HostPace, launches: FloatArray) -> list[float]:

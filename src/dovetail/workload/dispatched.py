@@ -71,4 +71,6 @@ class DispatchedStep:
     state_bytes: int
     num_parameters: int
     num_updated: int = 0  # tensors that the optimizer writes
+    state_allocations: tuple[int, ...] = ()  # bytes of each tensor that was there when the step began
+    allocations: tuple[int, ...] = ()  # in order: bytes of a new tensor, or -n where the n-th of them (from 1) is freed
     notes: tuple[str, ...] = ()

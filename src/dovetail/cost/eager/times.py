@@ -181,7 +181,8 @@ def _vectors(kernels: list[VectorKernel], chips: ChipColumns, setting: Setting) 
     return {
         "busy_s": busy_s[:, 0],
         "clocked_s": (lanes_s * lanes_s / np.maximum(np.maximum(lanes_s, times.hbm_s), TINY_S))[:, 0],
-        "core_j": (slots * chips.vector_j_per_flop + times.hbm_bytes * chips.sram_j_per_byte)[:, 0],
+        # lanes mostly wait in such kernels: what they burn follows from the bytes (14 power-limited steps of hf_steps)
+        "core_j": (times.hbm_bytes * chips.sram_j_per_byte)[:, 0],
         "flop": slots[:, 0],
         "hbm_bytes": times.hbm_bytes[:, 0],
     }
