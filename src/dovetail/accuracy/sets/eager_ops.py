@@ -1,4 +1,4 @@
-"""Operators as eager PyTorch dispatches them, one call each: a kind, its sizes in words, a pass and microseconds."""
+"""Operators as eager PyTorch dispatches them, one call each: a kind, its extents in words, a pass and microseconds."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ def turned(tensor: TensorMeta, first: int = -2, second: int = -1) -> TensorMeta:
     return TensorMeta(shape=tuple(shape), strides=tuple(strides), dtype=tensor.dtype)
 
 
-def part(tensor: TensorMeta, dim: int, size: int) -> TensorMeta:
+def part(tensor: TensorMeta, dim: int, extent: int) -> TensorMeta:
     shape = list(tensor.shape)
-    shape[dim] = size
+    shape[dim] = extent
     return TensorMeta(shape=tuple(shape), strides=tensor.strides, dtype=tensor.dtype)
 
 
@@ -61,8 +61,8 @@ def call(name: str, inputs: Sequence[TensorMeta | None], *outputs: TensorMeta, *
     )
 
 
-def _head(kind: str, sizes: list[int], way: str) -> Calls:
-    tokens, hidden, vocab = sizes
+def _head(kind: str, extents: list[int], way: str) -> Calls:
+    tokens, hidden, vocab = extents
     x, weight, gradient = dense(tokens, hidden), dense(vocab, hidden), dense(tokens, vocab)
     if way == "dgrad":
         return (call("mm.default", (gradient, weight), x),)
@@ -73,8 +73,8 @@ def _head(kind: str, sizes: list[int], way: str) -> Calls:
     return (call("mm.default", (x, turned(weight)), gradient),)
 
 
-def _piece(kind: str, sizes: list[int], _way: str) -> Calls:
-    r, c = sizes
+def _piece(kind: str, extents: list[int], _way: str) -> Calls:
+    r, c = extents
     x, xf, row = dense(r, c), dense(r, c, dtype="fp32"), dense(c)
     half = part(x, 1, c // 2)
     found: dict[str, Callable[[], Calls]] = {
@@ -107,8 +107,8 @@ def _piece(kind: str, sizes: list[int], _way: str) -> Calls:
     return found[kind]()
 
 
-def _rotary(kind: str, sizes: list[int], _way: str) -> Calls:
-    b, h, s, d = sizes
+def _rotary(kind: str, extents: list[int], _way: str) -> Calls:
+    b, h, s, d = extents
     x = turned(dense(b, s, h, d), 1, 2)
     whole = dense(b, h, s, d)
     half = part(x, 3, d // 2)
@@ -118,15 +118,13 @@ def _rotary(kind: str, sizes: list[int], _way: str) -> Calls:
         negated = turned(dense(b, s, h, d // 2), 1, 2)
         return (call("neg.default", (half,), negated), call("cat.default", (negated, half), whole, dim=-1))
     if kind == "repeat_kv":
-        spread = TensorMeta(
-            shape=(b, h, 4, s, d), strides=(*x.strides[:2], 0, *x.strides[2:]), dtype=x.dtype
-        )
+        spread = TensorMeta(shape=(b, h, 4, s, d), strides=(*x.strides[:2], 0, *x.strides[2:]), dtype=x.dtype)
         return (call("clone.default", (spread,), dense(b, h, 4, s, d)),)
     return (call("clone.default", (x,), whole),)
 
 
-def _cross_entropy(_kind: str, sizes: list[int], way: str) -> Calls:
-    rows, vocab = sizes
+def _cross_entropy(_kind: str, extents: list[int], way: str) -> Calls:
+    rows, vocab = extents
     logits, labels = dense(rows, vocab, dtype="fp32"), dense(rows, dtype="int64")
     loss = dense(dtype="fp32")
     if way == "fwd":
@@ -140,14 +138,16 @@ def _cross_entropy(_kind: str, sizes: list[int], way: str) -> Calls:
     )
 
 
-def _grouped(_kind: str, sizes: list[int], _way: str) -> Calls:
-    rows, hidden, wide, experts = sizes
+def _grouped(_kind: str, extents: list[int], _way: str) -> Calls:
+    rows, hidden, wide, experts = extents
     offsets = dense(experts, dtype="int32")
-    return (call("_grouped_mm.default", (dense(rows, hidden), dense(experts, hidden, wide), offsets), dense(rows, wide)),)
+    return (
+        call("_grouped_mm.default", (dense(rows, hidden), dense(experts, hidden, wide), offsets), dense(rows, wide)),
+    )
 
 
-def _indexed(kind: str, sizes: list[int], _way: str) -> Calls:
-    tokens, hidden, count = sizes
+def _indexed(kind: str, extents: list[int], _way: str) -> Calls:
+    tokens, hidden, count = extents
     x, index, rows = dense(tokens, hidden), dense(count, dtype="int64"), dense(count, hidden)
     if kind == "index_select":
         return (call("index.Tensor", (x, index), rows),)
@@ -156,8 +156,8 @@ def _indexed(kind: str, sizes: list[int], _way: str) -> Calls:
     return (call("index_put_.default", (x, index, rows), x, accumulate=True),)
 
 
-def _attention(kind: str, sizes: list[int], way: str) -> Calls:
-    b, h, s, d = sizes
+def _attention(kind: str, extents: list[int], way: str) -> Calls:
+    b, h, s, d = extents
     q = dense(b, h, s, d)
     mask = dense(b, 1, s, s) if "mask" in kind else None
     arguments: dict[str, Argument] = {
@@ -167,7 +167,9 @@ def _attention(kind: str, sizes: list[int], way: str) -> Calls:
     name = sdpa_backend(q, q)
     sums, seed = dense(b, h, s, dtype="fp32"), dense(dtype="int64")
     if way == "fwd":
-        return (call(f"_scaled_dot_product_{name}_attention.default", (q, q, q, mask), q, sums, seed, seed, **arguments),)
+        return (
+            call(f"_scaled_dot_product_{name}_attention.default", (q, q, q, mask), q, sums, seed, seed, **arguments),
+        )
     middle = (mask, q, sums, seed, seed) if name == "efficient" else (q, sums, seed, seed, mask)
     return (
         call(f"_scaled_dot_product_{name}_attention_backward.default", (q, q, q, q, *middle), q, q, q, **arguments),
@@ -183,17 +185,33 @@ def _images(kind: str, what: str, way: str) -> Calls:
         if way == "fwd":
             return (call("native_batch_norm.default", (x, scale, scale, scale, scale), x, sums, sums, **_BATCH_NORM),)
         inputs = (x, x, scale, scale, scale, sums, sums)
-        return (call("native_batch_norm_backward.default", inputs, x, scale, scale, train=True, output_mask=(True, True, True)),)
+        return (
+            call(
+                "native_batch_norm_backward.default",
+                inputs,
+                x,
+                scale,
+                scale,
+                train=True,
+                output_mask=(True, True, True),
+            ),
+        )
     if kind in _POOLS:
         window, stride, padding = _POOLS[kind]
         side = (r + 2 * padding - window) // stride + 1
         out = made(n, c, side, side)
-        sizes: dict[str, Argument] = {"kernel_size": (window,) * 2, "stride": (stride,) * 2, "padding": (padding,) * 2}
+        extents: dict[str, Argument] = {
+            "kernel_size": (window,) * 2,
+            "stride": (stride,) * 2,
+            "padding": (padding,) * 2,
+        }
         name = "max_pool2d_with_indices" if kind.startswith("max") else "avg_pool2d"
         places = made(n, c, side, side, dtype="int64")
         if way == "fwd":
-            return (call(f"{name}.default", (x,), *((out, places) if kind.startswith("max") else (out,)), **sizes),)
-        return (call(f"{name}_backward.default", (out, x, places) if kind.startswith("max") else (out, x), x, **sizes),)
+            return (call(f"{name}.default", (x,), *((out, places) if kind.startswith("max") else (out,)), **extents),)
+        return (
+            call(f"{name}_backward.default", (out, x, places) if kind.startswith("max") else (out, x), x, **extents),
+        )
     backward = {"relu": "threshold_backward", "hardswish": "hardswish_backward", "silu": "silu_backward"}
     if way == "fwd":
         return (call(f"{kind}.default", (x,), x),)
@@ -205,7 +223,7 @@ def _convolution(_kind: str, what: str, way: str) -> Calls:
     made = channels_last if what.startswith("nhwc") else dense
     pad = ((height - 1) // 2, (width - 1) // 2)
     sides = [(r + 2 * p - k) // stride + 1 for p, k in zip(pad, (height, width), strict=True)]
-    x, out, weight = made(n, ci, r, r), made(n, co, *sides), made(co, ci // groups, height, width)
+    x, out, weight = made(n, ci, r, r), made(n, co, sides[0], sides[1]), made(co, ci // groups, height, width)
     arguments: dict[str, Argument] = {
         "stride": (stride,) * 2, "padding": pad, "dilation": (1, 1), "transposed": False, "output_padding": (0, 0),
         "groups": groups,
@@ -218,15 +236,15 @@ def _convolution(_kind: str, what: str, way: str) -> Calls:
 
 
 _PIECES = (
-    "to_fp32", "to_bf16", "pow2_fp32", "mean_last_fp32", "mul_row_fp32", "mul_col_bf16", "mul_mixed", "neg", "cat_halves",
-    "dropout", "tanh", "pow3", "add_scalar", "softmax_fp32", "sum_rows_fp32", "sum_rows_bf16", "gather_rows",
-    "contiguous_t", "logits_float",
+    "to_fp32", "to_bf16", "pow2_fp32", "mean_last_fp32", "mul_row_fp32", "mul_col_bf16", "mul_mixed", "neg",
+    "cat_halves", "dropout", "tanh", "pow3", "add_scalar", "softmax_fp32", "sum_rows_fp32", "sum_rows_bf16",
+    "gather_rows", "contiguous_t", "logits_float",
 )  # fmt: skip
 _SIZED: dict[str, tuple[Callable[[str, list[int], str], Calls], int]] = {
-    **{kind: (_head, 3) for kind in ("head", "head_bias")},
-    **{kind: (_piece, 2) for kind in _PIECES},
-    **{kind: (_rotary, 4) for kind in ("rope_mul", "rope_rotate", "repeat_kv", "permute_contiguous")},
-    **{kind: (_indexed, 3) for kind in ("index_select", "index_add", "index_put_acc")},
+    **dict.fromkeys(("head", "head_bias"), (_head, 3)),
+    **dict.fromkeys(_PIECES, (_piece, 2)),
+    **dict.fromkeys(("rope_mul", "rope_rotate", "repeat_kv", "permute_contiguous"), (_rotary, 4)),
+    **dict.fromkeys(("index_select", "index_add", "index_put_acc"), (_indexed, 3)),
     **{
         f"sdpa_{kind}": (_attention, 4)
         for kind in ("causal", "full", "mask", "dropout_causal", "mask_dropout", "dropout")
@@ -235,19 +253,19 @@ _SIZED: dict[str, tuple[Callable[[str, list[int], str], Calls], int]] = {
     "grouped_mm": (_grouped, 4),
 }
 _WORDED: dict[str, tuple[Callable[[str, str, str], Calls], int]] = {
-    **{kind: (_images, 3) for kind in ("batch_norm", "relu", "hardswish", "silu", *_POOLS)},
+    **dict.fromkeys(("batch_norm", "relu", "hardswish", "silu", *_POOLS), (_images, 3)),
     "conv": (_convolution, 8),
 }
 _PASSES = ("fwd", "bwd", "dgrad", "wgrad")
 
 
 def calls(kind: str, what: str, way: str) -> Calls:
-    """The dispatched operators of one row; nothing where its kind, pass or sizes are not known."""
-    sizes = [int(word) for word in re.findall(r"[0-9]+", what)]
+    """The dispatched operators of one row; nothing where its kind, pass or extents are not known."""
+    extents = [int(word) for word in re.findall(r"[0-9]+", what)]
     made = _SIZED.get(kind) or _WORDED.get(kind)
-    if made is None or way not in _PASSES or len(sizes) != made[1] or min(sizes) < 1:
+    if made is None or way not in _PASSES or len(extents) != made[1] or min(extents) < 1:
         return ()
-    return _SIZED[kind][0](kind, sizes, way) if kind in _SIZED else _WORDED[kind][0](kind, what, way)
+    return _SIZED[kind][0](kind, extents, way) if kind in _SIZED else _WORDED[kind][0](kind, what, way)
 
 
 def alone_s(rows: Sequence[Calls], is_backward: Sequence[bool], num_gradients: Sequence[int], chip: Chip) -> FloatArray:

@@ -13,8 +13,8 @@ from dovetail.cost.eager.launches import VectorKernel, distinct_bytes, item_byte
 from dovetail.cost.vector import SECTOR_BYTES
 from dovetail.workload.dispatched import TensorMeta
 
-# Lane slots an element, fitted on 45 rows of eager_ops.csv (mul_col_bf16, rope_mul, permute_contiguous, repeat_kv, to_fp32,
-# logits_float, mul_mixed) and on 1,100 kernels of 58 profiled steps (one H200, PyTorch 2.11).
+# Lane slots an element, fitted on 45 rows of eager_ops.csv (mul_col_bf16, rope_mul, permute_contiguous, repeat_kv,
+# to_fp32, logits_float, mul_mixed) and on 1,100 kernels of 58 profiled steps (one H200, PyTorch 2.11).
 STRIDED_SLOTS, STRIDED_OPERAND_SLOTS = 50.0, 6.0  # loads one by one, and their addresses
 DIM_SLOTS, DIM_OPERAND_SLOTS = 7.4, 1.9  # a division for each dim left, and an offset of each input
 WIDE_RATIO = 1.17  # elements of 4 bytes and more come two to a thread, narrower ones four (CUDALoops.cuh)
@@ -25,7 +25,10 @@ LINE_BYTES = 128.0  # of the first cache
 BLOCK_ELEMENTS = 512.0  # of a block of 128 threads, four each: what finds its sectors in the first cache
 WIDE_BYTES = 4
 SECTOR_RATIO = 1.07  # sectors that a warp's accesses split (contiguous_t of eager_ops.csv, 5 rows)
-STRIDED_STEPS, UNROLLED_STEPS = 1.6, 2.4  # round trips of their start beyond a vectorised kernel's (small ones of profiles)
+STRIDED_STEPS, UNROLLED_STEPS = (
+    1.6,
+    2.4,
+)  # round trips of their start beyond a vectorised kernel's (small ones of profiles)
 MAX_INDEX_BYTES = 2.0**31  # operands beyond it are cut in halves, so that 32-bit offsets do (TensorIterator.cpp)
 
 
@@ -33,12 +36,12 @@ MAX_INDEX_BYTES = 2.0**31  # operands beyond it are cut in halves, so that 32-bi
 class Iteration:
     """Sizes left after merging, the fastest first, with the strides of every operand (the output first)."""
 
-    sizes: tuple[int, ...]
+    extents: tuple[int, ...]
     strides: tuple[tuple[int, ...], ...]  # by operand
 
     @property
     def is_contiguous(self) -> bool:
-        return len(self.sizes) == 0 or (len(self.sizes) == 1 and all(strides[0] == 1 for strides in self.strides))
+        return len(self.extents) == 0 or (len(self.extents) == 1 and all(strides[0] == 1 for strides in self.strides))
 
 
 def iteration(out: TensorMeta, operands: Sequence[TensorMeta]) -> Iteration:
@@ -52,16 +55,16 @@ def iteration(out: TensorMeta, operands: Sequence[TensorMeta]) -> Iteration:
         while here > 0 and _is_before(dims[here], dims[here - 1], strides, out.shape):
             dims[here], dims[here - 1] = dims[here - 1], dims[here]
             here -= 1
-    sizes: list[int] = []
+    extents: list[int] = []
     left: list[list[int]] = [[] for _ in every]
     for dim in dims:
-        if sizes and all(own[-1] * sizes[-1] == of[dim] for own, of in zip(left, strides, strict=True)):
-            sizes[-1] *= out.shape[dim]
+        if extents and all(own[-1] * extents[-1] == of[dim] for own, of in zip(left, strides, strict=True)):
+            extents[-1] *= out.shape[dim]
             continue
-        sizes.append(out.shape[dim])
+        extents.append(out.shape[dim])
         for own, of in zip(left, strides, strict=True):
             own.append(of[dim])
-    return Iteration(sizes=tuple(sizes), strides=tuple(map(tuple, left)))
+    return Iteration(extents=tuple(extents), strides=tuple(map(tuple, left)))
 
 
 def _expanded(tensor: TensorMeta, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -114,7 +117,7 @@ def pointwise(
     elif not walked.is_contiguous:
         word, count = "strided", len(operands)
         own_slots = STRIDED_SLOTS + STRIDED_OPERAND_SLOTS * count
-        own_slots += len(walked.sizes) * (DIM_SLOTS + DIM_OPERAND_SLOTS * count)
+        own_slots += len(walked.extents) * (DIM_SLOTS + DIM_OPERAND_SLOTS * count)
         own_slots *= WIDE_RATIO if item_bytes(out) >= WIDE_BYTES and not is_mixed else 1.0
         own_slots += STRIDED_CAST_SLOTS * num_operands if is_mixed else 0.0
         own_slots = max(own_slots, slots) + APART_SLOTS * apart_frac(walked, (out, *operands))
@@ -139,7 +142,9 @@ def pointwise(
 
 def apart_frac(walked: Iteration, operands: Sequence[TensorMeta]) -> float:
     """How far the elements of neighbouring lanes lie apart, of a line each at most, in the worst operand."""
-    steps = [strides[0] * item_bytes(one) for one, strides in zip(operands, walked.strides, strict=True) if strides[0] > 1]
+    steps = [
+        strides[0] * item_bytes(one) for one, strides in zip(operands, walked.strides, strict=True) if strides[0] > 1
+    ]
     return min(1.0, max(steps, default=0) / LINE_BYTES)
 
 
@@ -150,7 +155,7 @@ def sectors_bytes(walked: Iteration, operands: Sequence[TensorMeta]) -> float:
     row is the sector's next element.
     """
     elements = 1.0
-    for size in walked.sizes:
+    for size in walked.extents:
         elements *= size
     found = 0.0
     for tensor, strides in zip(operands, walked.strides, strict=True):
@@ -159,6 +164,6 @@ def sectors_bytes(walked: Iteration, operands: Sequence[TensorMeta]) -> float:
             continue
         sector = min(SECTOR_BYTES, strides[0] * size)
         is_next = len(strides) > 1 and 0 < strides[1] * size < SECTOR_BYTES
-        shared = max(1.0, min(SECTOR_BYTES / size, BLOCK_ELEMENTS / walked.sizes[0])) if is_next else 1.0
+        shared = max(1.0, min(SECTOR_BYTES / size, BLOCK_ELEMENTS / walked.extents[0])) if is_next else 1.0
         found += elements * max(sector / shared, size)
     return SECTOR_RATIO * found

@@ -34,8 +34,8 @@ class VectorKernel:
     num_sums: int = 0
     num_barriers: int = 0
     num_blocks: float = 0.0  # of a kernel that gives each channel one block of threads
-    block_clocks: float = 0.0  # such a block keeps its core's lanes busy for
-    block_wait_clocks: float = 0.0  # and waits for memory, while other blocks of the core run
+    block_cycles: float = 0.0  # such a block keeps its core's lanes busy for
+    block_wait_cycles: float = 0.0  # and waits for memory, while other blocks of the core run
 
     @property
     def elements(self) -> float:

@@ -22,8 +22,8 @@ from dovetail.cost.eager.launches import (
 from dovetail.cost.families.convolution import convolution_costing
 from dovetail.cost.families.products import product_costing
 from dovetail.cost.families.rows import TINY_S, Rows, load_frac
-from dovetail.cost.op_cost import Setting
 from dovetail.cost.kernels import Access
+from dovetail.cost.op_cost import Setting
 from dovetail.cost.vector import (
     CHUNKED,
     MANY_STREAMS,
@@ -36,7 +36,7 @@ from dovetail.cost.vector import (
 )
 from dovetail.errors import NotModelled
 from dovetail.hardware.chip import Chip
-from dovetail.workload.dispatched import BACKWARD, DispatchedOp
+from dovetail.workload.dispatched import DispatchedOp
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray, Phase
 from dovetail.workload.operators import DTYPE_BYTES, DTYPES, code_of, dtype_code
 
@@ -99,7 +99,10 @@ def eager_times(
     flat: list[Launch] = [launch for one in launches for launch in one]
     columns = _priced([_in_tf32(launch) for launch in flat] if has_tf32 else flat, chips, setting)
     owner = np.repeat(np.arange(len(launches)), counts)
-    sums = {name: np.bincount(owner, weights=column, minlength=len(launches))[which] for name, column in columns.items()}
+    sums = {
+        name: np.bincount(owner, weights=column, minlength=len(launches))[which].astype(np.float64)
+        for name, column in columns.items()
+    }
     starts = np.concatenate(([0], np.cumsum(counts)))[:-1]
     part_op = np.repeat(np.arange(len(ops)), counts[which]) if len(ops) else np.zeros(0, dtype=np.int64)
     part = (
@@ -123,8 +126,12 @@ def _in_tf32(launch: Launch) -> Launch:
     return replace(launch, dtype="tf32") if isinstance(launch, ProductKernel) and launch.dtype == "fp32" else launch
 
 
-START_FRAC = 0.5  # of a launch, what a profiler counts to the kernel: its start and end (kernels of 1,000 elements, 0.95 us)
-PRODUCT_START_FRAC = 1.25  # the same of products, which set up their copies first (512 x 1,024 x 1,024: 5.2 us, 8 kernels)
+START_FRAC = (
+    0.5  # of a launch, what a profiler counts to the kernel: its start and end (kernels of 1,000 elements, 0.95 us)
+)
+PRODUCT_START_FRAC = (
+    1.25  # the same of products, which set up their copies first (512 x 1,024 x 1,024: 5.2 us, 8 kernels)
+)
 
 
 def _key(op: DispatchedOp) -> Any:
@@ -188,8 +195,8 @@ def _vectors(kernels: list[VectorKernel], chips: ChipColumns, setting: Setting) 
     }
 
 
-# In a step, what a kernel moves was often written by the one before it and is still in the shared cache: all of it up to
-# two thirds of the cache, nothing from four thirds on (tensors of 2 to 60 MB, 40 kernels of profiled steps).
+# In a step, what a kernel moves was often written by the one before it and is still in the shared cache: all of it up
+# to two thirds of the cache, nothing from four thirds on (tensors of 2 to 60 MB, 40 kernels of profiled steps).
 WARM_SHARE, COLD_SHARE = 0.67, 1.33
 WARM_RATIO = 1.13  # pace of such traffic against the cache's own figure
 
@@ -210,12 +217,14 @@ def _stream(kernel: VectorKernel) -> int:
     return ONE_STREAM if kernel.streams == 1 else NO_STREAM
 
 
-# Sums down columns (Reduce.cuh): blocks of 32 x 4 threads take 128 columns each, and share out the rows so that the chip
-# is full; the last block of a column adds up what the others left, one load behind another.
+# Sums down columns (Reduce.cuh): blocks of 32 x 4 threads take 128 columns each, and share out the rows so that the
+# chip is full; the last block of a column adds up what the others left, one load behind another.
 SUM_THREADS, SUM_VECTOR, SUM_WIDTH = 128.0, 4.0, 32.0
 LEAST_VALUES, MOST_VALUES, SPLIT_VALUES = 16.0, 256.0, 256.0  # of a thread; from how many on rows are shared out
 SUM_LOADS = 4.0  # in flight at once before blocks meet
-SUM_STEP = 0.48  # of a memory round trip (wait): one load of a partial sum from the shared cache (38 kernels of profiles)
+SUM_STEP = (
+    0.48  # of a memory round trip (wait): one load of a partial sum from the shared cache (38 kernels of profiles)
+)
 SUM_START_STEPS = 5.7  # round trips of start, counter and end (the same)
 RAGGED_RATIO = 1.6  # columns that are no whole blocks (the same: 96, 192 and 960 columns)
 
@@ -229,7 +238,9 @@ def _column_sum_steps(kernels: list[VectorKernel], chips: ChipColumns) -> FloatA
     blocks = np.ceil(wide / width)
     values = np.ceil(rows / height)
     target = chips.num_units * THREADS_OF_CORE / SUM_THREADS
-    shared = np.maximum(np.minimum(np.ceil(target / blocks), np.ceil(values / LEAST_VALUES)), np.ceil(values / MOST_VALUES))
+    shared = np.maximum(
+        np.minimum(np.ceil(target / blocks), np.ceil(values / LEAST_VALUES)), np.ceil(values / MOST_VALUES)
+    )
     shared = np.where(values >= SPLIT_VALUES, shared, 1.0)
     own = np.ceil(values / shared) / SUM_LOADS
     meeting = np.where(shared > 1, shared / height, 0.0)
@@ -239,12 +250,12 @@ def _column_sum_steps(kernels: list[VectorKernel], chips: ChipColumns) -> FloatA
 
 
 def _blocks_s(kernels: list[VectorKernel], chips: ChipColumns) -> FloatArray:
-    """Kernels that give each channel one block: rounds over the cores, where blocks of a core hide each other's waits."""
+    """Kernels that give each channel one block: rounds over cores, whose blocks hide each other's waits."""
     blocks = _column(kernels, "num_blocks")
     rounds = np.ceil(blocks / chips.num_units)
     rounds = np.where(rounds > RESIDENT_BLOCKS, blocks / chips.num_units, rounds)
     resident = np.clip(rounds, 1.0, RESIDENT_BLOCKS)
-    clocks = _column(kernels, "block_clocks") + _column(kernels, "block_wait_clocks") / resident
+    clocks = _column(kernels, "block_cycles") + _column(kernels, "block_wait_cycles") / resident
     return np.asarray(rounds * clocks / chips.clock_hz)
 
 
@@ -265,9 +276,9 @@ def _rows(kernels: Sequence[ProductKernel | ConvolutionKernel], **columns: Float
     ones, no = np.ones((count, 1)), np.zeros(count, dtype=np.bool_)
     element_bytes = DTYPE_BYTES[math][:, None]
     own: dict[str, Any] = {
-        "kind": np.full(count, code_of("linear")), "phase": np.zeros(count, dtype=np.int64), "math": math, "is_backward": no,
-        "is_fused": no, "is_compiled": no, "b": ones, "v": ones, "stride": ones, "kv_frac": ones, "work_frac": ones,
-        "element_bytes": element_bytes, "operand_bytes": element_bytes, "side_bytes": 0 * ones,
+        "kind": np.full(count, code_of("linear")), "phase": np.zeros(count, dtype=np.int64), "math": math,
+        "is_backward": no, "is_fused": no, "is_compiled": no, "b": ones, "v": ones, "stride": ones, "kv_frac": ones,
+        "work_frac": ones, "element_bytes": element_bytes, "operand_bytes": element_bytes, "side_bytes": 0 * ones,
         "in_bytes": _column(kernels, "in_bytes"), "out_bytes": _column(kernels, "out_bytes"), "load_frac": ones,
     }  # fmt: skip
     own |= columns
@@ -319,7 +330,9 @@ def _one_way(kernels: list[AttentionKernel], chips: ChipColumns, *, is_backward:
     products = (3 * shape.key_width + 2 * shape.value_width) if is_backward else shape.key_width + shape.value_width
     flop = 2 * scores * products
     hbm_bytes = beside + apart
-    core_j = flop * chips.tensor_j_per_flop + score_flop(shape) * chips.vector_j_per_flop + hbm_bytes * chips.sram_j_per_byte
+    core_j = (
+        flop * chips.tensor_j_per_flop + score_flop(shape) * chips.vector_j_per_flop + hbm_bytes * chips.sram_j_per_byte
+    )
     busy_s = np.maximum(tensor_s, beside / bandwidth)
     return {
         "busy_s": (busy_s + apart / bandwidth)[:, 0],
@@ -352,6 +365,3 @@ def _convolutions(kernels: list[ConvolutionKernel], chips: ChipColumns, setting:
             found[name][places] = column
         found["busy_s"][places] += np.broadcast_to(extra, parts.busy_s.shape)[:, 0]
     return found
-
-
-_ = BACKWARD

@@ -125,7 +125,11 @@ def load_frac(load_bytes: IntArray, is_row_by_row: BoolArray) -> FloatArray:
 def _load_frac(ops: Ops) -> FloatArray:
     """Of batched products of activations, whose rows are as long as their extents; weights are taken to be padded."""
     size = DTYPE_BYTES[ops.dtype]
-    is_whole = [(length * size % width != 0) & (length > 1) for width in (VECTOR_BYTES, COPY_BYTES) for length in ops.extents[:, 2:4].T]
+    is_whole = [
+        (length * size % width != 0) & (length > 1)
+        for width in (VECTOR_BYTES, COPY_BYTES)
+        for length in ops.extents[:, 2:4].T
+    ]
     is_off, is_single = is_whole[0] | is_whole[1], is_whole[2] | is_whole[3]
     load_bytes = np.where(is_single, size, np.where(is_off, COPY_BYTES, VECTOR_BYTES))
     found = load_frac(load_bytes, np.zeros(len(ops.kind), dtype=np.bool_))

@@ -30,9 +30,7 @@ MAX_FLASH_WIDTH = 256
 FLASH_DTYPES = ("bf16", "fp16")
 
 
-def sdpa_backend(
-    query: TensorMeta, key: TensorMeta, *, is_mask_learned: bool = False
-) -> str:
+def sdpa_backend(query: TensorMeta, key: TensorMeta, *, is_mask_learned: bool = False) -> str:
     """The kernel that PyTorch 2.11 takes on a GPU since Hopper: `cudnn`, masked or not, `efficient` or `math`.
 
     A mask that needs a gradient, a dtype of 32 bits and a width that is no multiple of 8 each rule kernels out.
@@ -94,7 +92,13 @@ def _kernel(
 
 def _work_frac(queries: int, keys: int) -> float:
     """Share of scores under a causal mask whose diagonal starts at the first key."""
-    return 0.5 if queries == keys else max(min(queries, keys) / 2, 1) / keys if queries < keys else 1 - keys / (2 * queries)
+    return (
+        0.5
+        if queries == keys
+        else max(min(queries, keys) / 2, 1) / keys
+        if queries < keys
+        else 1 - keys / (2 * queries)
+    )
 
 
 FORWARD = {
@@ -136,9 +140,11 @@ BACKWARD = {
 def attention_backward(op: DispatchedOp) -> Launched:
     """Sums of rows first, then all gradients, then the queries' cast from fp32."""
     packet = op.name.rpartition(".")[0]
-    query, key, value = op.inputs[1:4]
-    assert query is not None and key is not None and value is not None, f"{op.name} lacks its operands"
-    place = {"aten._scaled_dot_product_efficient_attention_backward": 4, "aten._scaled_dot_product_cudnn_attention_backward": 8}
+    query, key, value = tensors(op)[1:4]
+    place = {
+        "aten._scaled_dot_product_efficient_attention_backward": 4,
+        "aten._scaled_dot_product_cudnn_attention_backward": 8,
+    }
     at = place.get(packet, len(op.inputs))
     bias = op.inputs[at] if at < len(op.inputs) else None
     is_efficient = BACKWARD[packet]
@@ -153,6 +159,8 @@ def whole_attention(op: DispatchedOp) -> Launched:
     bias = op.inputs[3] if len(op.inputs) > 3 else None
     backend = sdpa_backend(query, key)
     if backend == "math":
-        raise NotModelled(f"{op.name} of width {query.shape[-1]} in {query.dtype} runs as several operators; record those")
+        raise NotModelled(
+            f"{op.name} of width {query.shape[-1]} in {query.dtype} runs as several operators; record those"
+        )
     own = _kernel(op, query, key, value, bias=bias, is_backward=False, is_efficient=backend == "efficient")
     return (CLEARED, own)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 from math import prod
+from typing import Any
 
 from dovetail.cost.eager.iterator import pointwise
 from dovetail.cost.eager.launches import (
@@ -41,7 +42,8 @@ DEPTHWISE_GRAD_SLOTS, DEPTHWISE_GRAD_TAP_SLOTS, GENERAL_GRAD_TAP_SLOTS = 470.0, 
 WEIGHT_IMAGE_SLOTS, WEIGHT_STEP_SLOTS, WEIGHT_BUSY, WEIGHT_WAIT = 2375.0, 1438.0, 0.6, 1.6
 UNROLLED = (1, 3, 5)
 WARP = 32
-# Depthwise, channels last: cuDNN. Slots a product of the window; a stride of two loads as much for a quarter of outputs.
+# Depthwise, channels last: cuDNN. Slots a product of the window; a stride of two loads as much for a quarter of
+# outputs.
 NHWC_TAP_SLOTS, NHWC_STRIDED_RATIO = 5.75, 1.9
 NHWC_GRAD_TAP_SLOTS, NHWC_GRAD_FIVE_SLOTS = 12.1, 9.2  # the second where windows are 5 x 5
 NHWC_WEIGHT_SLOTS, NHWC_WEIGHT_TAP_SLOTS = 40.0, 3.3
@@ -63,7 +65,7 @@ def _tf32(dtype: str) -> str:
     return "tf32" if dtype == "fp32" else dtype
 
 
-def _sizes(op: DispatchedOp, name: str, ndim: int, default: int) -> tuple[int, ...]:
+def _along_dims(op: DispatchedOp, name: str, ndim: int, default: int) -> tuple[int, ...]:
     found = numbers(op, name) or (default,)
     return found if len(found) == ndim else found[:1] * ndim
 
@@ -79,17 +81,24 @@ def _turned(tensor: TensorMeta, name: str) -> VectorKernel:
     return VectorKernel(name=name, read_bytes=moved, write_bytes=padded, sram_bytes=sectors)
 
 
+def _made_and_read(
+    source: TensorMeta, weight: TensorMeta, out: TensorMeta, phase: Phase
+) -> tuple[TensorMeta, TensorMeta, TensorMeta]:
+    """What a pass writes, and the two that it reads."""
+    if phase == Phase.FORWARD:
+        return out, source, weight
+    return (source, weight, out) if phase == Phase.INPUT_GRAD else (weight, source, out)
+
+
 def _is_last(*found: TensorMeta) -> bool:
     return any(is_channels_last(one) for one in found)
 
 
-def _convolved(
-    op: DispatchedOp, source: TensorMeta, weight: TensorMeta, out: TensorMeta, phase: Phase
-) -> Launched:
+def _convolved(op: DispatchedOp, source: TensorMeta, weight: TensorMeta, out: TensorMeta, phase: Phase) -> Launched:
     """One pass of a convolution from `source` (a transposed one: its output) to `out`, whatever is computed."""
     ndim = len(weight.shape) - 2
     groups = int(number(op, "groups", 1.0))
-    stride = _sizes(op, "stride", ndim, 1)
+    stride = _along_dims(op, "stride", ndim, 1)
     window = prod(weight.shape[2:])
     is_transposed = flag(op, "transposed")
     if is_transposed:
@@ -100,8 +109,7 @@ def _convolved(
     if groups > 1 and channels == 1 and not is_transposed:
         return _depthwise(op, source, weight, out, phase, is_last=is_last)
     pixels = out.num_elements // max(out.shape[1], 1)
-    made = {Phase.FORWARD: out, Phase.INPUT_GRAD: source, Phase.WEIGHT_GRAD: weight}[phase]
-    read = [one for one in (source, weight, out) if one is not made]
+    made, *read = _made_and_read(source, weight, out, phase)
     in_bytes, out_bytes = sum(float(one.num_bytes) for one in read), float(made.num_bytes)
     is_plain = window == 1 and all(one == 1 for one in stride) and groups == 1
     dtype = _tf32(source.dtype)
@@ -137,12 +145,17 @@ def _padded(source: TensorMeta) -> VectorKernel:
     """Channels padded in channels-last layout."""
     moved = float(source.num_bytes)
     padded = moved * PADDED_CHANNELS / source.shape[1]
-    return VectorKernel(name="pad channels", read_bytes=moved, write_bytes=padded, sram_bytes=TURNED_SRAM * (moved + padded))
+    return VectorKernel(
+        name="pad channels", read_bytes=moved, write_bytes=padded, sram_bytes=TURNED_SRAM * (moved + padded)
+    )
 
 
 def _few_channels(source: TensorMeta, weight: TensorMeta, out: TensorMeta, *, is_last: bool) -> Launched:
     window = prod(weight.shape[2:])
-    moved = {"read_bytes": float(source.num_bytes + weight.num_bytes), "write_bytes": float(out.num_bytes)}
+    moved: dict[str, Any] = {
+        "read_bytes": float(source.num_bytes + weight.num_bytes),
+        "write_bytes": float(out.num_bytes),
+    }
     pixels, outputs = out.num_elements / out.shape[1], weight.shape[0]
     if window <= DIRECT_WINDOW:
         padded = -(-outputs // DIRECT_OUTPUTS) * DIRECT_OUTPUTS
@@ -158,9 +171,9 @@ def _few_channels(source: TensorMeta, weight: TensorMeta, out: TensorMeta, *, is
 def _depthwise(
     op: DispatchedOp, source: TensorMeta, weight: TensorMeta, out: TensorMeta, phase: Phase, *, is_last: bool
 ) -> Launched:
-    made = {Phase.FORWARD: out, Phase.INPUT_GRAD: source, Phase.WEIGHT_GRAD: weight}[phase]
-    moved = {
-        "read_bytes": sum(float(one.num_bytes) for one in (source, weight, out) if one is not made),
+    made, *read = _made_and_read(source, weight, out, phase)
+    moved: dict[str, Any] = {
+        "read_bytes": sum(float(one.num_bytes) for one in read),
         "write_bytes": float(made.num_bytes),
     }
     word = f"depthwise {phase.name.lower()}"
@@ -173,8 +186,8 @@ def _depthwise(
         clocks = out.shape[0] * (WEIGHT_IMAGE_SLOTS + WEIGHT_STEP_SLOTS * steps) / LANES_OF_CORE
         return (
             VectorKernel(
-                name=f"{word} nchw", num_blocks=float(out.shape[1] * window), block_clocks=WEIGHT_BUSY * clocks,
-                block_wait_clocks=WEIGHT_WAIT * clocks, **moved,
+                name=f"{word} nchw", num_blocks=float(out.shape[1] * window), block_cycles=WEIGHT_BUSY * clocks,
+                block_wait_cycles=WEIGHT_WAIT * clocks, **moved,
             ),
         )  # fmt: skip
     if phase == Phase.INPUT_GRAD:
@@ -187,10 +200,16 @@ def _depthwise(
 
 
 def _depthwise_last(
-    op: DispatchedOp, source: TensorMeta, weight: TensorMeta, out: TensorMeta, phase: Phase, word: str, moved: dict[str, float]
+    op: DispatchedOp,
+    source: TensorMeta,
+    weight: TensorMeta,
+    out: TensorMeta,
+    phase: Phase,
+    word: str,
+    moved: dict[str, Any],
 ) -> Launched:
     window = prod(weight.shape[2:])
-    strided = NHWC_STRIDED_RATIO if max(_sizes(op, "stride", 2, 1)) > 1 else 1.0
+    strided = NHWC_STRIDED_RATIO if max(_along_dims(op, "stride", 2, 1)) > 1 else 1.0
     if phase == Phase.FORWARD:
         slots = out.num_elements * window * NHWC_TAP_SLOTS * strided
         return (VectorKernel(name=f"{word} nhwc", slots=slots, **moved),)
@@ -204,13 +223,10 @@ def _depthwise_last(
 
 @register("aten.convolution", "aten.cudnn_convolution", "aten._convolution", "aten.convolution_overrideable")
 def convolution(op: DispatchedOp) -> Launched:
-    source, weight = tensors(op)[:2]
     bias = op.inputs[2] if len(op.inputs) > 2 else None
-    out = result(op)
-    if not out.num_elements:
+    if not result(op).num_elements:
         return ()
-    source, weight, out, bias = (_four_dims(one) if one is not None else None for one in (source, weight, out, bias))
-    assert source is not None and weight is not None and out is not None
+    source, weight, out = (_four_dims(one) for one in (*tensors(op)[:2], result(op)))
     own = _convolved(op, source, weight, out, Phase.FORWARD)
     return own if bias is None else (*own, *_biased(out, bias))
 
@@ -262,7 +278,7 @@ def convolution_backward(op: DispatchedOp) -> Launched:
 def _pooled(op: DispatchedOp, slots: dict[bool, tuple[float, float]], name: str) -> Launched:
     """Each output looks at its whole window."""
     source, out = first(op), result(op)
-    window = prod(_sizes(op, "kernel_size", 2, 1))
+    window = prod(_along_dims(op, "kernel_size", 2, 1))
     is_last = is_channels_last(source)
     return (
         VectorKernel(
@@ -285,7 +301,7 @@ register("aten.avg_pool2d", "aten.avg_pool3d", "aten.avg_pool1d")(
 def _pooled_backward(op: DispatchedOp, slots: dict[bool, tuple[float, float]], name: str) -> Launched:
     """Each input looks at all windows that it may be in: those of a window over the stride."""
     gradient, source, out = tensors(op)[0], tensors(op)[1], result(op)
-    kernel = _sizes(op, "kernel_size", 2, 1)
+    kernel = _along_dims(op, "kernel_size", 2, 1)
     stride = numbers(op, "stride") or kernel
     stride = stride if len(stride) == len(kernel) else stride[:1] * len(kernel)
     windows = prod(-(-size // step) for size, step in zip(kernel, stride, strict=True))
@@ -307,7 +323,9 @@ register("aten.avg_pool2d_backward", "aten.avg_pool3d_backward")(
 )
 
 
-@register("aten._adaptive_avg_pool2d", "aten._adaptive_avg_pool3d", "aten.adaptive_max_pool2d", "aten.adaptive_avg_pool1d")
+@register(
+    "aten._adaptive_avg_pool2d", "aten._adaptive_avg_pool3d", "aten.adaptive_max_pool2d", "aten.adaptive_avg_pool1d"
+)
 def adaptive_pool(op: DispatchedOp) -> Launched:
     """A thread or block an output, which reads its part of the image once."""
     source, out = first(op), result(op)
@@ -319,24 +337,40 @@ def adaptive_pool(op: DispatchedOp) -> Launched:
     )
 
 
-@register("aten._adaptive_avg_pool2d_backward", "aten._adaptive_avg_pool3d_backward", "aten.adaptive_max_pool2d_backward")
+@register(
+    "aten._adaptive_avg_pool2d_backward", "aten._adaptive_avg_pool3d_backward", "aten.adaptive_max_pool2d_backward"
+)
 def adaptive_pool_backward(op: DispatchedOp) -> Launched:
     gradient, out = first(op), result(op)
     slots = out.num_elements * AVERAGE_POOL_SLOTS[is_channels_last(out)][1]
     return (
         VectorKernel(
-            name="adaptive pool backward", read_bytes=float(gradient.num_bytes), write_bytes=float(out.num_bytes), slots=slots
+            name="adaptive pool backward",
+            read_bytes=float(gradient.num_bytes),
+            write_bytes=float(out.num_bytes),
+            slots=slots,
         ),
     )
 
 
-@register("aten.im2col", "aten.col2im", "aten.reflection_pad2d", "aten.replication_pad2d", "aten.reflection_pad1d", "aten.pixel_shuffle", "aten.pixel_unshuffle", "aten.channel_shuffle")
+@register(
+    "aten.im2col",
+    "aten.col2im",
+    "aten.reflection_pad2d",
+    "aten.replication_pad2d",
+    "aten.reflection_pad1d",
+    "aten.pixel_shuffle",
+    "aten.pixel_unshuffle",
+    "aten.channel_shuffle",
+)
 def rearranged(op: DispatchedOp) -> Launched:
     """Every output element finds its place in the input by divisions."""
     out = result(op)
     slots = out.num_elements * REARRANGED_SLOTS
     return (
-        VectorKernel(name="rearrange", read_bytes=float(first(op).num_bytes), write_bytes=float(out.num_bytes), slots=slots),
+        VectorKernel(
+            name="rearrange", read_bytes=float(first(op).num_bytes), write_bytes=float(out.num_bytes), slots=slots
+        ),
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, log2
+from math import ceil, log2, prod
 
 from dovetail.cost.eager.launches import (
     Launched,
@@ -18,7 +18,7 @@ from dovetail.cost.eager.launches import (
 )
 from dovetail.cost.eager.operators.pointwise import copy_launch, fill_launch
 from dovetail.cost.kernels import Access
-from dovetail.cost.vector import SECTOR_BYTES, SORT_KERNELS
+from dovetail.cost.vector import SECTOR_BYTES
 from dovetail.workload.dispatched import DispatchedOp, TensorMeta
 
 # Fitted on eager_ops.csv (one H200): index_add (2 rows), index_put_acc (2 rows), index_select (2 rows).
@@ -28,8 +28,8 @@ SORTED_STEPS = 20.0  # sorting the indices of index_put: round trips of its kern
 PICKED_SLOTS = 92.0  # an element picked one by one, its place found by division (iterator.py, strided)
 LOOKUP_ROW_SLOTS = 20_000.0  # a row, which has a block of its own (rows of 16 elements, 4 kernels of profiled steps)
 LOOKUP_SLOTS = 20.0  # an element of a row that is looked up in whole vectors
-RADIX_BITS = 8  # of a pass of a radix sort (CUB)
-ITEM_BITS = 8  # style: of a byte
+RADIX_DIGIT = 8  # of a pass of a radix sort (CUB)
+BYTE = 8  # style: of a byte
 SORT_SLOTS = 60.0  # ranking an element in a pass; estimate
 SMALL_SORT_COLS = 4096  # rows up to here are sorted in one block (Sort.cu)
 
@@ -75,8 +75,8 @@ def _picked(op: DispatchedOp) -> Launched:
     sectors = 0.0 if is_run else SECTOR_BYTES * out.num_elements
     return (
         VectorKernel(
-            name="index", read_bytes=float(out.num_elements * size) + _index_bytes(op), write_bytes=float(out.num_bytes),
-            slots=PICKED_SLOTS * out.num_elements, sram_bytes=sectors,
+            name="index", read_bytes=float(out.num_elements * size) + _index_bytes(op),
+            write_bytes=float(out.num_bytes), slots=PICKED_SLOTS * out.num_elements, sram_bytes=sectors,
         ),
     )  # fmt: skip
 
@@ -116,7 +116,15 @@ def nonzero(op: DispatchedOp) -> Launched:
     return nonzero_launches(first(op))
 
 
-@register("aten.bincount", "aten.histc", "aten.searchsorted", "aten.bucketize", "aten.isin", "aten.unique_dim", "aten._unique2")
+@register(
+    "aten.bincount",
+    "aten.histc",
+    "aten.searchsorted",
+    "aten.bucketize",
+    "aten.isin",
+    "aten.unique_dim",
+    "aten._unique2",
+)
 def counted(op: DispatchedOp) -> Launched:
     source = first(op)
     steps = ceil(log2(max(source.num_elements, 2)))
@@ -134,7 +142,14 @@ def atomics(name: str, added: TensorMeta, extra_bytes: float) -> VectorKernel:
     )
 
 
-@register("aten.index_add", "aten.index_add_", "aten.scatter_add", "aten.scatter_add_", "aten.scatter_reduce", "aten.index_reduce")
+@register(
+    "aten.index_add",
+    "aten.index_add_",
+    "aten.scatter_add",
+    "aten.scatter_add_",
+    "aten.scatter_reduce",
+    "aten.index_reduce",
+)
 def added_by_index(op: DispatchedOp) -> Launched:
     """The source added into the tensor by atomics; out of place, that is copied first."""
     added = tensors(op)[-1]
@@ -159,19 +174,19 @@ def index_put(op: DispatchedOp) -> Launched:
     """Overwriting picks places one by one; accumulating sorts the indices and adds up in that order."""
     target, values = first(op), tensors(op)[-1]
     copied = () if "_." in op.name else copy_launch(result(op), target)
-    indices = [one for one in tensors(op)[1:-1]]
+    indices = list(tensors(op)[1:-1])
     count = max((one.num_elements for one in indices), default=1)
-    rest = 1.0
-    for size in target.shape[len(indices) :]:
-        rest *= size
+    rest = prod(target.shape[len(indices) :])
     elements = max(float(count) * rest, float(values.num_elements))
-    size = elements * item_bytes(target)
+    num_bytes = elements * item_bytes(target)
     if any(one.dtype == "bool" for one in indices):
         copied = (*copied, *(launch for one in indices if one.dtype == "bool" for launch in nonzero_launches(one)))
     if not flag(op, "accumulate"):
-        put = VectorKernel(name="index put", read_bytes=size, write_bytes=size, slots=PICKED_SLOTS * elements)
+        put = VectorKernel(name="index put", read_bytes=num_bytes, write_bytes=num_bytes, slots=PICKED_SLOTS * elements)
         return (*copied, put)
-    added = VectorKernel(name="index put add", read_bytes=2 * size, write_bytes=size, slots=ADDED_SLOTS * elements)
+    added = VectorKernel(
+        name="index put add", read_bytes=2 * num_bytes, write_bytes=num_bytes, slots=ADDED_SLOTS * elements
+    )
     return (*copied, *sort_launches(float(count)), added)
 
 
@@ -207,12 +222,10 @@ def sort(op: DispatchedOp) -> Launched:
         return ()
     keys, pairs = item_bytes(source), float(source.num_elements * (item_bytes(source) + INDEX_BYTES))
     cols = source.shape[-1] if source.shape else 1
-    passes = ceil(keys * ITEM_BITS / RADIX_BITS)
+    passes = ceil(keys * BYTE / RADIX_DIGIT)
     slots = SORT_SLOTS * source.num_elements
     if cols <= SMALL_SORT_COLS and source.num_elements > cols:
-        return (
-            VectorKernel(name="sort rows", read_bytes=pairs, write_bytes=pairs, slots=slots * log2(max(cols, 2))),
-        )
+        return (VectorKernel(name="sort rows", read_bytes=pairs, write_bytes=pairs, slots=slots * log2(max(cols, 2))),)
     one = VectorKernel(name="sort pass", read_bytes=pairs, write_bytes=pairs, slots=slots, steps=SORT_PASS_STEPS)
     return (VectorKernel(name="sort start", write_bytes=pairs), *(one,) * passes)
 
@@ -226,17 +239,19 @@ def topk(op: DispatchedOp) -> Launched:
     source = first(op)
     cols = source.shape[-1] if source.shape else 1
     rows = source.num_elements / max(cols, 1)
-    passes = float(item_bytes(source) * ITEM_BITS // TOPK_BITS)
+    passes = float(item_bytes(source) * BYTE // TOPK_DIGIT)
     clocks = passes * (cols / TOPK_THREADS + 1) * TOPK_CLOCKS
     gather_topk = VectorKernel(
         name="topk", read_bytes=float(source.num_bytes), write_bytes=sum(float(one.num_bytes) for one in op.outputs),
-        num_blocks=rows, block_clocks=clocks / 4, block_wait_clocks=clocks,
+        num_blocks=rows, block_cycles=clocks / 4, block_wait_cycles=clocks,
     )  # fmt: skip
     return (gather_topk, VectorKernel(name="sort found", steps=2.0)) if number(op, "k", 1.0) > 1 else (gather_topk,)
 
 
-TOPK_BITS, TOPK_THREADS = 2, 1024  # bits of a digit, threads of a block (TensorTopK.cu)
-TOPK_CLOCKS = 110.0  # a sweep of a row for one digit: a memory round trip and a barrier (wait of the GPU family); estimate
+TOPK_DIGIT, TOPK_THREADS = 2, 1024  # bits of a digit, threads of a block (TensorTopK.cu)
+TOPK_CLOCKS = (
+    110.0  # a sweep of a row for one digit: a memory round trip and a barrier (wait of the GPU family); estimate
+)
 
 
 @register("aten.randperm")
@@ -261,7 +276,7 @@ def one_hot(op: DispatchedOp) -> Launched:
 def embedding_bag(op: DispatchedOp) -> Launched:
     table, indices, out = first(op), tensors(op)[1], result(op)
     size = float(indices.num_elements * table.shape[-1] * item_bytes(table))
-    return (VectorKernel(name="bag offsets"), VectorKernel(name="bag", read_bytes=size, write_bytes=float(out.num_bytes)))
-
-
-_ = SORT_KERNELS
+    return (
+        VectorKernel(name="bag offsets"),
+        VectorKernel(name="bag", read_bytes=size, write_bytes=float(out.num_bytes)),
+    )

@@ -35,10 +35,17 @@ WARP_LONG_COLS, WARP_LONG_RATIO = 1024, 1.4  # registers run short
 BLOCK_THREADS = (32, 64, 128, 256, 512)  # getNumThreads (Normalization.cuh)
 NCHW_STATISTICS_CLOCKS, NCHW_STATISTICS_WAIT = 0.15, 1.33
 NCHW_BACKWARD_CLOCKS, NCHW_BACKWARD_WAIT = 0.40, 2.85
-NCHW_APPLY_SLOTS, NCHW_PLANE_SLOTS, NCHW_MAX_PLANES = 69.0, 20_600.0, 262_144.0  # an element; a block, of so many at most
+NCHW_APPLY_SLOTS, NCHW_PLANE_SLOTS, NCHW_MAX_PLANES = (
+    69.0,
+    20_600.0,
+    262_144.0,
+)  # an element; a block, of so many at most
 # Channels last: slots an element, more where few channels leave lanes of a warp empty (the same sources).
 NHWC_FEW_CHANNELS = 64
-NHWC_STATISTICS_SLOTS, NHWC_SUMS_SLOTS = {False: 103.0, True: 200.0}, {False: 58.0, True: 96.0}  # by few channels or not
+NHWC_STATISTICS_SLOTS, NHWC_SUMS_SLOTS = (
+    {False: 103.0, True: 200.0},
+    {False: 58.0, True: 96.0},
+)  # by few channels or not
 NHWC_APPLY_SLOTS, NHWC_APPLY_CHANNELS = 45.0, 40.0
 NHWC_BACKWARD_SLOTS, NHWC_BACKWARD_CHANNELS = 60.0, 28.0
 NHWC_STEPS = 6.0  # partial sums staged in memory and handed in
@@ -68,7 +75,9 @@ def _softmax(op: DispatchedOp, *, passes: float, name: str) -> VectorKernel:
     moved = sum(float(one.num_bytes) for one in tensors(op)[:2] if one.num_elements == out.num_elements)
     is_inner = not out.shape or dim % len(out.shape) == len(out.shape) - 1
     if is_inner and cols <= WARP_COLS:
-        each = WARP_SLOTS * (WARP_WIDE_RATIO if size >= 4 else 1.0) * (WARP_LONG_RATIO if cols > WARP_LONG_COLS else 1.0)
+        each = (
+            WARP_SLOTS * (WARP_WIDE_RATIO if size >= 4 else 1.0) * (WARP_LONG_RATIO if cols > WARP_LONG_COLS else 1.0)
+        )
         slots = rows * (WARP_ROW_SLOTS + each * _padded(cols))
         return VectorKernel(name=f"{name} warp", read_bytes=moved, write_bytes=float(out.num_bytes), slots=slots)
     return VectorKernel(
@@ -183,7 +192,7 @@ def group_norm(op: DispatchedOp) -> Launched:
     groups = float(source.shape[0] * number(op, "group", 1.0))
     size = float(source.num_bytes)
     moments = VectorKernel(name="moments", read_bytes=size, streams=1, num_blocks=groups,
-                           block_clocks=GROUP_CLOCKS * source.num_elements / groups)  # fmt: skip
+                           block_cycles=GROUP_CLOCKS * source.num_elements / groups)  # fmt: skip
     return (moments, VectorKernel(name="fold weights"), _applied(source, out))
 
 
@@ -205,10 +214,10 @@ def group_norm_backward(op: DispatchedOp) -> Launched:
     gradient, out = first(op), result(op)
     channels = float(gradient.shape[0] * gradient.shape[1])
     sums = VectorKernel(name="group sums", read_bytes=2.0 * gradient.num_bytes, num_blocks=channels,
-                        block_clocks=GROUP_CLOCKS * gradient.num_elements / channels)  # fmt: skip
+                        block_cycles=GROUP_CLOCKS * gradient.num_elements / channels)  # fmt: skip
     small = VectorKernel(name="fold weights")
     slots = APPLY_SLOTS * gradient.num_elements
-    moved = {"read_bytes": 2.0 * gradient.num_bytes, "write_bytes": float(out.num_bytes)}
+    moved: dict[str, Any] = {"read_bytes": 2.0 * gradient.num_bytes, "write_bytes": float(out.num_bytes)}
     return (sums, small, VectorKernel(name="apply backward", slots=slots, **moved), small)
 
 
@@ -232,7 +241,7 @@ def batch_norm(op: DispatchedOp) -> Launched:
     if len(source.shape) < 3:
         source = out = _as_images(source)
     size, channels = float(source.num_bytes), source.shape[1]
-    moved = {"read_bytes": size, "write_bytes": float(out.num_bytes)}
+    moved: dict[str, Any] = {"read_bytes": size, "write_bytes": float(out.num_bytes)}
     if is_channels_last(source):
         slots = NHWC_APPLY_SLOTS * (1 + NHWC_APPLY_CHANNELS / channels)
         apply = VectorKernel(name="batch norm apply nhwc", slots=source.num_elements * slots, **moved)
@@ -244,9 +253,9 @@ def batch_norm(op: DispatchedOp) -> Launched:
         padded = _padded_plane(source)
         slots = max(planes * NCHW_PLANE_SLOTS, NCHW_APPLY_SLOTS * padded * channels)
         apply = VectorKernel(name="batch norm apply nchw", slots=slots, **moved)
-        statistics = VectorKernel(name="batch norm statistics nchw", read_bytes=size, streams=1, num_blocks=float(channels),
-                                  block_clocks=padded * NCHW_STATISTICS_CLOCKS,
-                                  block_wait_clocks=padded * NCHW_STATISTICS_WAIT)  # fmt: skip
+        statistics = VectorKernel(name="batch norm statistics nchw", read_bytes=size, streams=1,
+                                  num_blocks=float(channels), block_cycles=padded * NCHW_STATISTICS_CLOCKS,
+                                  block_wait_cycles=padded * NCHW_STATISTICS_WAIT)  # fmt: skip
     is_training = flag(op, "training") or flag(op, "train") or "with_update" in op.name
     if not is_training or "no_training" in op.name or "no_update" in op.name:
         return (apply,)
@@ -256,7 +265,9 @@ def batch_norm(op: DispatchedOp) -> Launched:
 def _as_images(source: TensorMeta) -> TensorMeta:
     """Rows of channels are images of one pixel."""
     rows, channels = source.shape
-    return TensorMeta(shape=(1, channels, rows, 1), strides=(rows * channels, 1, channels, channels), dtype=source.dtype)
+    return TensorMeta(
+        shape=(1, channels, rows, 1), strides=(rows * channels, 1, channels, channels), dtype=source.dtype
+    )
 
 
 @register("aten.native_batch_norm_backward", "aten.batch_norm_backward", "aten.cudnn_batch_norm_backward")
@@ -276,6 +287,6 @@ def batch_norm_backward(op: DispatchedOp) -> Launched:
     padded = _padded_plane(gradient)
     return (
         VectorKernel(name="batch norm backward nchw", read_bytes=4 * size, write_bytes=size, num_blocks=float(channels),
-                     block_clocks=padded * NCHW_BACKWARD_CLOCKS,
-                     block_wait_clocks=padded * NCHW_BACKWARD_WAIT),
+                     block_cycles=padded * NCHW_BACKWARD_CLOCKS,
+                     block_wait_cycles=padded * NCHW_BACKWARD_WAIT),
     )  # fmt: skip

@@ -12,7 +12,9 @@ MAX_TENSORS = (110, 64, 48, 36, 30)  # tensors of a launch, by how many lists go
 FUSED_LISTS = {
     "aten._fused_adamw_": 4, "aten._fused_adam_": 4, "aten._fused_sgd_": 3, "aten._fused_adagrad_": 3,
 }  # fmt: skip
-UPDATE_SLOTS = 172.0  # an element: casts, moments, a root and a division (58 profiled steps: 5.1 ps of bf16 on the H200)
+UPDATE_SLOTS = (
+    172.0  # an element: casts, moments, a root and a division (58 profiled steps: 5.1 ps of bf16 on the H200)
+)
 READ_ONLY = 1  # lists of a fused update that are not written: the gradients
 
 
@@ -43,7 +45,9 @@ def chunked(name: str, lists: list[list[TensorMeta]], written: float, slots: flo
     return tuple(found)
 
 
-def _launch(name: str, elements: float, largest: float, read_bytes: float, write_bytes: float, slots: float) -> VectorKernel:
+def _launch(
+    name: str, elements: float, largest: float, read_bytes: float, write_bytes: float, slots: float
+) -> VectorKernel:
     return VectorKernel(
         name=name,
         read_bytes=read_bytes,
@@ -69,14 +73,19 @@ def _lists(found: list[TensorMeta], most: int) -> list[list[TensorMeta]]:
     for count in range(most, 0, -1):
         length, rest = divmod(len(found), count)
         parts = [found[place * length : (place + 1) * length] for place in range(count)]
-        if not rest and length and all([one.shape for one in part] == [one.shape for one in parts[0]] for part in parts):
+        if (
+            not rest
+            and length
+            and all([one.shape for one in part] == [one.shape for one in parts[0]] for part in parts)
+        ):
             return parts
     return [found]
 
 
 FOREACH = (
-    "add", "sub", "mul", "div", "sqrt", "rsqrt", "lerp", "addcmul", "addcdiv", "neg", "abs", "reciprocal", "pow", "exp", "log",
-    "clamp_min", "clamp_max", "maximum", "minimum", "copy", "zero", "sign", "round", "sigmoid", "tanh", "norm", "max",
+    "add", "sub", "mul", "div", "sqrt", "rsqrt", "lerp", "addcmul", "addcdiv", "neg", "abs", "reciprocal", "pow",
+    "exp", "log", "clamp_min", "clamp_max", "maximum", "minimum", "copy", "zero", "sign", "round", "sigmoid", "tanh",
+    "norm", "max",
 )  # fmt: skip
 
 
@@ -99,4 +108,3 @@ for _name in FOREACH:
 def unscale(op: DispatchedOp) -> Launched:
     found = [[one for one in tensors(op) if len(one.shape) > 0 and one.num_elements > 1]]
     return chunked("unscale", found, 1.0) if found[0] else (VectorKernel(name="scale"),)
-

@@ -26,34 +26,44 @@ from dovetail.workload.dispatched import DispatchedOp, TensorMeta
 # several to a function. Those of silu and gelu were set from rates where lanes bind (silu, hardswish, dropout: 48 rows
 # of eager_ops.csv; 176 of vector.csv); the others are counted from the same instructions.
 PLAIN = (
-    "abs", "add", "sub", "rsub", "mul", "neg", "relu", "threshold", "threshold_backward", "clamp", "clamp_min", "clamp_max",
-    "hardtanh", "hardtanh_backward", "hardswish", "hardswish_backward", "hardsigmoid", "hardsigmoid_backward", "leaky_relu",
-    "leaky_relu_backward", "maximum", "minimum", "lerp", "square", "sign", "sgn", "eq", "ne", "lt", "le", "gt",
-    "ge", "logical_and", "logical_or", "logical_not", "logical_xor", "bitwise_and", "bitwise_or", "bitwise_not",
-    "bitwise_xor", "__and__", "__or__", "__xor__", "bitwise_left_shift", "bitwise_right_shift", "__lshift__", "__rshift__",
-    "isnan", "isinf", "isfinite", "floor", "ceil", "round", "trunc", "frac", "addcmul", "sigmoid_backward", "tanh_backward",
-    "mse_loss_backward", "smooth_l1_loss_backward", "huber_loss_backward", "nan_to_num", "heaviside", "fmax", "fmin",
-    "positive", "signbit", "copysign", "isposinf", "isneginf", "relu6", "conj_physical", "complex",
-    "softshrink", "hardshrink", "_masked_scale",
+    "abs", "add", "sub", "rsub", "mul", "neg", "relu", "threshold", "threshold_backward", "clamp", "clamp_min",
+    "clamp_max", "hardtanh", "hardtanh_backward", "hardswish", "hardswish_backward", "hardsigmoid",
+    "hardsigmoid_backward", "leaky_relu", "leaky_relu_backward", "maximum", "minimum", "lerp", "square", "sign",
+    "sgn", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_not", "logical_xor",
+    "bitwise_and", "bitwise_or", "bitwise_not", "bitwise_xor", "__and__", "__or__", "__xor__", "bitwise_left_shift",
+    "bitwise_right_shift", "__lshift__", "__rshift__", "isnan", "isinf", "isfinite", "floor", "ceil", "round",
+    "trunc", "frac", "addcmul", "sigmoid_backward", "tanh_backward", "mse_loss_backward", "smooth_l1_loss_backward",
+    "huber_loss_backward", "nan_to_num", "heaviside", "fmax", "fmin", "positive", "signbit", "copysign", "isposinf",
+    "isneginf", "relu6", "conj_physical", "complex", "softshrink", "hardshrink", "_masked_scale",
+    "_prelu_kernel", "_prelu_kernel_backward",
 )  # fmt: skip
-FUNCTIONS = {
-    "div": 10.0, "true_divide": 10.0, "floor_divide": 16.0, "fmod": 20.0, "remainder": 20.0, "reciprocal": 10.0,
-    "rsqrt": 10.0, "sqrt": 12.0, "addcdiv": 12.0, "exp": 20.0, "exp2": 18.0, "expm1": 30.0, "log": 22.0, "log2": 22.0,
-    "log10": 22.0, "log1p": 32.0, "sigmoid": 32.0, "tanh": 32.0, "silu": 34.0, "silu_backward": 40.0, "gelu": 43.0,
-    "gelu_backward": 57.0, "erf": 36.0, "erfc": 40.0, "erfinv": 40.0, "sin": 36.0, "cos": 36.0, "tan": 48.0, "asin": 40.0,
-    "acos": 40.0, "atan": 36.0, "atan2": 48.0, "sinh": 40.0, "cosh": 40.0, "softplus": 48.0, "softplus_backward": 40.0,
-    "mish": 56.0, "mish_backward": 64.0, "elu": 30.0, "elu_backward": 30.0, "celu": 30.0, "selu": 30.0, "log_sigmoid_forward": 44.0,
-    "log_sigmoid_backward": 40.0, "logaddexp": 44.0, "logit": 40.0, "lgamma": 80.0, "digamma": 80.0, "glu": 34.0,
-    "glu_backward": 44.0, "hypot": 24.0, "xlogy": 30.0, "binary_cross_entropy_with_logits": 50.0, "sinc": 44.0,
-    "i0": 60.0, "angle": 48.0, "polar": 60.0, "_prelu_kernel": 0.0, "_prelu_kernel_backward": 0.0,
+FUNCTIONS: dict[float, tuple[str, ...]] = {
+    10.0: (
+        "div", "true_divide", "floor_divide", "fmod", "remainder", "reciprocal", "rsqrt", "sqrt", "addcdiv", "hypot",
+    ),
+    22.0: ("exp", "exp2", "log", "log2", "log10"),
+    34.0: (
+        "silu", "sigmoid", "tanh", "erf", "sin", "cos", "atan", "expm1", "log1p", "elu", "elu_backward", "celu", "selu",
+        "glu", "xlogy",
+    ),
+    43.0: (
+        "gelu", "silu_backward", "erfc", "erfinv", "tan", "asin", "acos", "atan2", "sinh", "cosh", "softplus",
+        "softplus_backward", "log_sigmoid_forward", "log_sigmoid_backward", "logaddexp", "logit", "glu_backward", "sinc",
+    ),
+    57.0: ("gelu_backward", "mish", "mish_backward", "binary_cross_entropy_with_logits", "angle", "polar", "i0"),
+    80.0: ("lgamma", "digamma"),
 }  # fmt: skip
 POWER_SLOTS = 60.0  # a power that is no small whole number
-# Philox, by bytes of an element: four or eight numbers of a draw are used (5 rows of eager_ops.csv, 29 kernels of profiles).
+# Philox, by bytes of an element: four or eight numbers of a draw are used (5 rows of eager_ops.csv, 29 kernels of
+# profiles).
 DROPOUT_SLOTS = {2: 54.0, 4: 92.0}
 DROPOUT_STEPS = 2.0  # the state of the generator is read first
 CHEAP_POWERS = (0.0, 0.5, 1.0, 2.0, 3.0, -0.5, -1.0, -2.0)  # kernels of their own in PyTorch
 RANDOM_SLOTS = 54.0  # Philox and a transformation, as in dropout
-CAT_SLOTS, CAT_DIM_SLOTS = 3.0, 36.0  # CatArrayBatchedCopy: places in and out by division (cat_halves, rope_rotate: 7 rows)
+CAT_SLOTS, CAT_DIM_SLOTS = (
+    3.0,
+    36.0,
+)  # CatArrayBatchedCopy: places in and out by division (cat_halves, rope_rotate: 7 rows)
 CAT_ALIGNED_SLOTS = 74.0  # inputs contiguous, channels last (12 kernels of profiled steps)
 CAT_DENSE_SLOTS = 31.0  # inputs contiguous: copied in vectors, at the pace of HBM (60 kernels of those)
 CAT_UNEVEN = 0.38  # inputs get as many blocks each; what an input of more than its share adds (67 kernels of those)
@@ -75,8 +85,9 @@ def _elementwise(op: DispatchedOp, slots: float, name: str) -> Launched:
 
 for _name in PLAIN:
     register(f"aten.{_name}")(partial(_elementwise, slots=0.0, name=_name))
-for _name, _slots in FUNCTIONS.items():
-    register(f"aten.{_name}")(partial(_elementwise, slots=_slots, name=_name))
+for _slots, _names in FUNCTIONS.items():
+    for _name in _names:
+        register(f"aten.{_name}")(partial(_elementwise, slots=_slots, name=_name))
 
 
 @register("aten.pow")
@@ -144,9 +155,9 @@ def repeated(op: DispatchedOp) -> Launched:
 
 
 FILLS = (
-    "aten.fill_", "aten.fill", "aten.zero_", "aten.zeros", "aten.zeros_like", "aten.ones", "aten.ones_like", "aten.full",
-    "aten.full_like", "aten.new_zeros", "aten.new_ones", "aten.new_full", "aten.arange", "aten.linspace", "aten.scalar_tensor",
-    "aten.eye", "aten._efficientzerotensor", "aten.range", "aten.logspace",
+    "aten.fill_", "aten.fill", "aten.zero_", "aten.zeros", "aten.zeros_like", "aten.ones", "aten.ones_like",
+    "aten.full", "aten.full_like", "aten.new_zeros", "aten.new_ones", "aten.new_full", "aten.arange", "aten.linspace",
+    "aten.scalar_tensor", "aten.eye", "aten._efficientzerotensor", "aten.range", "aten.logspace",
 )  # fmt: skip
 
 
@@ -260,9 +271,7 @@ def placed_in_zeros(op: DispatchedOp) -> Launched:
     part = TensorMeta(shape=gradient.shape, strides=strides, dtype=out.dtype)
     if op.name.startswith("aten.select_backward"):
         dim = int(number(op, "dim")) % len(out.shape)
-        part = TensorMeta(
-            shape=gradient.shape, strides=out.strides[:dim] + out.strides[dim + 1 :], dtype=out.dtype
-        )
+        part = TensorMeta(shape=gradient.shape, strides=out.strides[:dim] + out.strides[dim + 1 :], dtype=out.dtype)
     return (*fill_launch(out), *copy_launch(part, gradient))
 
 
@@ -301,7 +310,13 @@ def triangle(op: DispatchedOp) -> Launched:
     return (VectorKernel(name="triangle", read_bytes=out.num_bytes, write_bytes=out.num_bytes, slots=slots),)
 
 
-@register("aten.upsample_nearest2d", "aten.upsample_bilinear2d", "aten.upsample_bicubic2d", "aten._upsample_nearest_exact2d", "aten.upsample_nearest1d")
+@register(
+    "aten.upsample_nearest2d",
+    "aten.upsample_bilinear2d",
+    "aten.upsample_bicubic2d",
+    "aten._upsample_nearest_exact2d",
+    "aten.upsample_nearest1d",
+)
 def upsampled(op: DispatchedOp) -> Launched:
     out = result(op)
     taps = 16.0 if "bicubic" in op.name else 4.0 if "bilinear" in op.name else 1.0
@@ -312,7 +327,12 @@ def upsampled(op: DispatchedOp) -> Launched:
 TAP_SLOTS = 16.4  # a product of a window, as of depthwise convolutions (convolutions.py)
 
 
-@register("aten.upsample_nearest2d_backward", "aten.upsample_bilinear2d_backward", "aten.upsample_bicubic2d_backward", "aten.upsample_nearest1d_backward")
+@register(
+    "aten.upsample_nearest2d_backward",
+    "aten.upsample_bilinear2d_backward",
+    "aten.upsample_bicubic2d_backward",
+    "aten.upsample_nearest1d_backward",
+)
 def upsampled_backward(op: DispatchedOp) -> Launched:
     out, gradient = result(op), first(op)
     taps = 16.0 if "bicubic" in op.name else 4.0 if "bilinear" in op.name else 1.0

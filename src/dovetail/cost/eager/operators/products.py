@@ -10,7 +10,6 @@ from dovetail.cost.eager.launches import (
     ProductKernel,
     VectorKernel,
     distinct_bytes,
-    first,
     item_bytes,
     number,
     register,
@@ -68,9 +67,8 @@ def operand(tensor: TensorMeta) -> tuple[TensorMeta, Launched]:
     is_rowed = strides[1] == 1 or cols == 1
     is_turned = strides[0] == 1 or rows == 1
     has_batch = len(tensor.shape) < 3 or tensor.shape[0] == 1 or tensor.strides[0] != 0
-    if (is_rowed and strides[0] >= min(cols, strides[0] + 1)) or is_turned:
-        if has_batch:
-            return tensor, ()
+    if (is_rowed or is_turned) and has_batch:
+        return tensor, ()
     dense = dense_like(tensor)
     return dense, pointwise("copy", dense, (tensor,))
 
@@ -134,7 +132,9 @@ def linear(op: DispatchedOp) -> Launched:
     rows = source.num_elements // max(k, 1)
     left = dense_like(TensorMeta(shape=(rows, k), strides=(k, 1), dtype=source.dtype))
     n = out.shape[-1]
-    right = TensorMeta(shape=(k, n), strides=weight.strides[::-1] if "linear" in op.name else weight.strides, dtype=weight.dtype)
+    right = TensorMeta(
+        shape=(k, n), strides=weight.strides[::-1] if "linear" in op.name else weight.strides, dtype=weight.dtype
+    )
     made = TensorMeta(shape=(rows, n), strides=(n, 1), dtype=out.dtype)
     return multiplied("mm", left, right, made)
 
@@ -177,22 +177,19 @@ def grouped_mm(op: DispatchedOp) -> Launched:
     b, m, n, k = shape
     is_weight = len(left.shape) == 2 and len(right.shape) == 2
     kernel = ProductKernel(
-        name="grouped_mm", b=b, m=m if is_weight else m + RAGGED_ROWS, n=n, k=k, dtype=left.dtype, in_bytes=distinct_bytes(left) + distinct_bytes(right),
-        out_bytes=float(out.num_bytes), pace=GROUPED_WEIGHT_PACE if is_weight else GROUPED_PACE,
+        name="grouped_mm", b=b, m=m, n=n, k=k, dtype=left.dtype, in_bytes=distinct_bytes(left) + distinct_bytes(right),
+        out_bytes=float(out.num_bytes), pace=GROUPED_WEIGHT_PACE if is_weight else GROUPED_PACE * (1 + RAGGED_ROWS / m),
     )  # fmt: skip
     return (starts, kernel)
 
 
-# Against batched products, whose tiles a persistent kernel deals out (grouped_mm of eager_ops.csv, 2 rows; 38 kernels of
-# profiled steps, of weight gradients among them).
-GROUPED_PACE, GROUPED_WEIGHT_PACE = 0.92, 1.36
-RAGGED_ROWS = 48  # rows that the last tile of an expert has too many, on average
+# Against batched products, whose tiles a persistent kernel deals out (grouped_mm of eager_ops.csv, 2 rows; 38 kernels
+# of profiled steps, of weight gradients among them).
+GROUPED_PACE, GROUPED_WEIGHT_PACE = 0.94, 1.36
+RAGGED_ROWS = 32  # rows that the last tile of an expert has too many, on average
 
 
 @register("aten._scaled_mm")
 def scaled_mm(op: DispatchedOp) -> Launched:
     left, right = tensors(op)[:2]
     return (product("scaled_mm", left, right, result(op)),)
-
-
-_ = first

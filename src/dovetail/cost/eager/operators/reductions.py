@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dovetail.cost.eager.iterator import pointwise
 from dovetail.cost.eager.launches import Launched, VectorKernel, distinct_bytes, first, numbers, register, result
 from dovetail.cost.kernels import Access
@@ -29,9 +31,15 @@ def reduction(name: str, source: TensorMeta, out: TensorMeta, dims: tuple[int, .
     read_bytes, write_bytes = distinct_bytes(source), float(out.num_bytes)
     elements = float(source.num_elements)
     kept = max(float(out.num_elements), 1.0)
-    own = {"element_bytes": read_bytes / max(elements, 1.0), "read_bytes": read_bytes, "write_bytes": write_bytes}
+    own: dict[str, Any] = {
+        "element_bytes": read_bytes / max(elements, 1.0),
+        "read_bytes": read_bytes,
+        "write_bytes": write_bytes,
+    }
     if out.num_elements <= 1:
-        return VectorKernel(name=f"reduce all {name}", streams=1, steps=ALL_STEPS * _filled(elements), cols=elements, **own)
+        return VectorKernel(
+            name=f"reduce all {name}", streams=1, steps=ALL_STEPS * _filled(elements), cols=elements, **own
+        )
     fastest = min((d for d in range(ndim) if source.shape[d] > 1), key=lambda d: source.strides[d] or 1, default=0)
     if fastest in reduced:
         is_spread = not _is_merged(source, reduced)
@@ -71,7 +79,9 @@ def _reduced(op: DispatchedOp) -> Launched:
 
 for _name in REDUCTIONS:
     register(f"aten.{_name}")(_reduced)
-register("aten.max.dim", "aten.min.dim", "aten.max.default", "aten.min.default", "aten.median.dim", "aten.max", "aten.min")(_reduced)
+register(
+    "aten.max.dim", "aten.min.dim", "aten.max.default", "aten.min.default", "aten.median.dim", "aten.max", "aten.min"
+)(_reduced)
 
 
 @register("aten.max.other", "aten.min.other")
@@ -85,8 +95,10 @@ def scan(op: DispatchedOp) -> Launched:
     if not source.num_elements:
         return ()
     slots = SCAN_SLOTS * source.num_elements
-    moved = {"read_bytes": distinct_bytes(source), "write_bytes": float(out.num_bytes)}
-    return (VectorKernel(name="scan", streams=1, slots=slots, steps=SCAN_STEPS * _filled(source.num_elements), **moved),)
+    moved: dict[str, Any] = {"read_bytes": distinct_bytes(source), "write_bytes": float(out.num_bytes)}
+    return (
+        VectorKernel(name="scan", streams=1, slots=slots, steps=SCAN_STEPS * _filled(source.num_elements), **moved),
+    )
 
 
 @register("aten.mse_loss", "aten.smooth_l1_loss", "aten.huber_loss", "aten.l1_loss", "aten.binary_cross_entropy")
@@ -99,4 +111,6 @@ def elementwise_loss(op: DispatchedOp) -> Launched:
     return each if out.num_elements > 1 else (*each, reduction("mean", losses, out, ()))
 
 
-register("aten.binary_cross_entropy_backward")(lambda op: pointwise("loss", result(op), [o for o in op.inputs if o is not None]))
+register("aten.binary_cross_entropy_backward")(
+    lambda op: pointwise("loss", result(op), [o for o in op.inputs if o is not None])
+)

@@ -14,12 +14,13 @@ VIEWS = (
     "aten.unsafe_split", "aten._conj", "aten._neg_view", "aten.swapaxes", "aten.mT", "aten.numpy_T",
 )  # fmt: skip
 METADATA = (
-    "aten.empty", "aten.empty_like", "aten.empty_strided", "aten.new_empty", "aten.new_empty_strided", "aten.is_same_size",
-    "aten.set_", "aten.resize_", "aten.sym_size", "aten.sym_stride", "aten.sym_numel", "aten.size", "aten.stride",
-    "aten._assert_async", "aten._assert_scalar", "aten._assert_tensor_metadata", "aten.is_pinned", "aten.record_stream",
-    "aten.requires_grad_", "aten._has_compatible_shallow_copy_type", "prim.device", "aten.lift", "aten._version",
-    "aten.is_nonzero", "aten._functional_assert_async", "aten._functional_sym_constrain_range", "profiler._record_function_enter_new",
-    "profiler._record_function_exit", "aten.sym_constrain_range", "aten.sym_constrain_range_for_size",
+    "aten.empty", "aten.empty_like", "aten.empty_strided", "aten.new_empty", "aten.new_empty_strided",
+    "aten.is_same_size", "aten.set_", "aten.resize_", "aten.sym_size", "aten.sym_stride", "aten.sym_numel",
+    "aten.size", "aten.stride", "aten._assert_async", "aten._assert_scalar", "aten._assert_tensor_metadata",
+    "aten.is_pinned", "aten.record_stream", "aten.requires_grad_", "aten._has_compatible_shallow_copy_type",
+    "prim.device", "aten.lift", "aten._version", "aten.is_nonzero", "aten._functional_assert_async",
+    "aten._functional_sym_constrain_range", "profiler._record_function_enter_new", "profiler._record_function_exit",
+    "aten.sym_constrain_range", "aten.sym_constrain_range_for_size",
 )  # fmt: skip
 
 
