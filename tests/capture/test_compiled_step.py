@@ -8,7 +8,7 @@ import torch.nn.functional as F  # noqa: N812  the name everyone gives it
 
 from dovetail.importers.torch_compiled import compiled_step
 from dovetail.importers.torch_step import StepJob, recorded_step
-from dovetail.step.eager import eager_step, peak_bytes
+from dovetail.step.eager import eager_step, step_memory
 from dovetail.workload.compiled import FUSED, fused_kernel
 from dovetail.workload.dispatched import BACKWARD, FORWARD, OPTIMIZER
 
@@ -116,7 +116,7 @@ def test_compiled_keeps_less_than_eager_and_nothing_at_the_end(step, eager):
     assert step.state_bytes == eager.state_bytes
     assert max(step.live_bytes) < max(eager.live_bytes)
     assert step.live_bytes[-1] - step.state_bytes <= step.state_bytes  # at most the gradients, which the update reads
-    assert peak_bytes(step) > step.state_bytes
+    assert step_memory(step).peak_bytes > step.state_bytes
 
 
 def test_compiled_launches_fewer_kernels_and_the_host_less(step, eager, h200):

@@ -68,7 +68,7 @@ def compiled_step(
         optimizer = _with_state(model, job)
         for tensor in _state(model, optimizer, args, kwargs):
             recorder.hold(tensor)
-        state_bytes = recorder.live_bytes
+        state_bytes, state = recorder.live_bytes, recorder.state_is_held()
         graphs.send_to(recorder)
         gc.collect()
         gc.disable()  # what dies in a cycle would die at some other operator each time
@@ -82,6 +82,8 @@ def compiled_step(
         module_calls=tuple(recorder.module_calls),
         live_bytes=tuple(recorder.live),
         state_bytes=state_bytes,
+        state_allocations=state,
+        allocations=tuple(recorder.allocations),
         num_updated=sum(len(group["params"]) for group in optimizer.param_groups),
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
         notes=(*notes, *graphs.notes, *recorder.numbers.notes),
