@@ -1,4 +1,4 @@
-"""torch.compile without a GPU: while `gpu_of_meta` lasts, Dynamo, AOT autograd and Inductor take meta tensors for CUDA's.
+"""torch.compile without a GPU: under `gpu_of_meta` Dynamo, AOT autograd and Inductor take meta tensors for CUDA's.
 
 A fake tensor made of a meta tensor says in Python that it is on `cuda:0`, and its dispatch keys are CUDA's, so that
 decompositions, partitioner and Triton's fusion rules are those of a GPU. To PyTorch's C++ it stays a meta tensor:
@@ -65,6 +65,11 @@ def gpu_of_meta() -> Iterator[None]:
         yield
 
 
+def _instead(owner: Any, name: str, value: Any) -> Any:
+    """`owner.name` is `value` while the context lasts, and is not there after it where it was not before."""
+    return mock.patch.object(owner, name, value, create=True)
+
+
 def _devices() -> Iterator[Any]:
     """Fake and functional tensors: CUDA in Python and by their dispatch keys, meta to C++."""
     normalized, dispatched = FakeTensor._normalize_fake_device, FakeTensor.__torch_dispatch__
@@ -79,11 +84,11 @@ def _devices() -> Iterator[Any]:
     def fake_dispatch(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = types.MappingProxyType({})) -> Any:
         return cxx_device(args) if func is _DEVICE else dispatched.__func__(cls, func, types, args, kwargs)
 
-    yield mock.patch.object(FakeTensor, "_normalize_fake_device", staticmethod(device_of))
-    yield mock.patch.object(FakeTensor, "__torch_dispatch__", classmethod(fake_dispatch))
+    yield _instead(FakeTensor, "_normalize_fake_device", staticmethod(device_of))
+    yield _instead(FakeTensor, "__torch_dispatch__", classmethod(fake_dispatch))
     yield mock.patch.dict(fake_tensor._DISPATCH_META_HANDLERS, {_DEVICE: cxx_device})
-    yield mock.patch.object(FakeTensor, "is_cuda", property(lambda one: one.device.type == "cuda"), create=True)
-    yield mock.patch.object(FakeTensor, "is_meta", property(lambda one: one.device.type == "meta"), create=True)
+    yield _instead(FakeTensor, "is_cuda", property(lambda one: one.device.type == "cuda"))
+    yield _instead(FakeTensor, "is_meta", property(lambda one: one.device.type == "meta"))
     make = torch.Tensor._make_wrapper_subclass
 
     def made(cls: Any, *args: Any, **kwargs: Any) -> Any:
@@ -91,12 +96,12 @@ def _devices() -> Iterator[Any]:
             args = (*args[:6], CUDA, *args[7:10], True, *args[11:])  # its keys are CUDA's; its device is asked for
         return make(cls, *args, **kwargs)
 
-    yield mock.patch.object(torch.Tensor, "_make_wrapper_subclass", staticmethod(made))
-    yield mock.patch.object(FunctionalTensor, "device", property(lambda _one: CUDA), create=True)
-    yield mock.patch.object(FunctionalTensor, "is_cuda", property(lambda _one: True), create=True)
-    yield mock.patch.object(FunctionalTensor, "is_meta", property(lambda _one: False), create=True)
+    yield _instead(torch.Tensor, "_make_wrapper_subclass", staticmethod(made))
+    yield _instead(FunctionalTensor, "device", property(lambda _one: CUDA))
+    yield _instead(FunctionalTensor, "is_cuda", property(lambda _one: True))
+    yield _instead(FunctionalTensor, "is_meta", property(lambda _one: False))
     for kind in (FunctionalTensor, FunctionalTensorMode):
-        yield mock.patch.object(kind, "__torch_dispatch__", _meta_or(kind.__torch_dispatch__))
+        yield _instead(kind, "__torch_dispatch__", _meta_or(kind.__torch_dispatch__))
 
 
 def _meta_or(dispatch: Any) -> Any:
@@ -118,17 +123,17 @@ def _properties() -> Iterator[Any]:
         **_PROPERTIES._asdict(),
     )
     create = classmethod(lambda _cls, one: _PROPERTIES if one.type == "cuda" else _HOST_PROPERTIES)
-    yield mock.patch.object(DeviceProperties, "create", create)
-    yield mock.patch.object(torch.cuda, "get_device_properties", lambda *_args: device)
-    yield mock.patch.object(torch.cuda, "get_device_capability", lambda *_args: (9, 0))
-    yield mock.patch.object(torch.cuda, "current_device", lambda: 0)
-    yield mock.patch.object(torch.cuda, "device_count", lambda: 1)
-    yield mock.patch.object(torch.cuda, "is_bf16_supported", lambda *_args: True)
-    yield mock.patch.object(torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)
-    yield mock.patch.object(torch._inductor.scheduler, "has_triton", lambda: True)
-    yield mock.patch.object(pad_mm, "has_triton", lambda: True)
-    yield mock.patch.object(pad_mm, "_should_pad", _is_padding_faster)
-    yield mock.patch.object(torch._functorch.config, "enable_autograd_cache", False)
+    yield _instead(DeviceProperties, "create", create)
+    yield _instead(torch.cuda, "get_device_properties", lambda *_args: device)
+    yield _instead(torch.cuda, "get_device_capability", lambda *_args: (9, 0))
+    yield _instead(torch.cuda, "current_device", lambda: 0)
+    yield _instead(torch.cuda, "device_count", lambda: 1)
+    yield _instead(torch.cuda, "is_bf16_supported", lambda *_args: True)
+    yield _instead(torch.cuda.amp.common, "amp_definitely_not_available", lambda: False)
+    yield _instead(torch._inductor.scheduler, "has_triton", lambda: True)
+    yield _instead(pad_mm, "has_triton", lambda: True)
+    yield _instead(pad_mm, "_should_pad", _is_padding_faster)
+    yield _instead(torch._functorch.config, "enable_autograd_cache", False)
 
 
 def _graphs() -> Iterator[Any]:
@@ -143,11 +148,10 @@ def _graphs() -> Iterator[Any]:
         with _OnHost():
             return folded(folder, node)
 
-    yield mock.patch.object(compile_fx, "_recursive_joint_graph_passes", cleaned)
-    yield mock.patch.object(joint_graph.UniformValueConstantFolder, "_deduce_value", on_host)
-    yield mock.patch.object(torch._C, "_select_conv_backend", lambda *_args, **_kwargs: None)
-    memory_format = lambda given, weight, _backend: conv_memory_format(given, weight)  # noqa: E731  a name for three
-    yield mock.patch.object(torch._C, "_conv_determine_backend_memory_format", memory_format)
+    yield _instead(compile_fx, "_recursive_joint_graph_passes", cleaned)
+    yield _instead(joint_graph.UniformValueConstantFolder, "_deduce_value", on_host)
+    yield _instead(torch._C, "_select_conv_backend", lambda *_args, **_kwargs: None)
+    yield _instead(torch._C, "_conv_determine_backend_memory_format", lambda *args: conv_memory_format(*args[:2]))
 
 
 def move_to_cuda(graph: Any) -> None:

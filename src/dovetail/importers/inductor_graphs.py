@@ -1,6 +1,6 @@
 """One graph through Inductor: the kernels it launches, in order, and when each buffer is allocated, reused and freed.
 
-Inductor's own lowering, scheduler and memory planning run for Triton's backend; only the text of kernels is not written.
+Inductor's own lowering, scheduler and memory planning run for Triton's backend; kernels are not compiled.
 What comes out is a list of events that a graph with meta tensors for numbers can run.
 """
 
@@ -33,15 +33,17 @@ from dovetail.workload.compiled import FUSED, FusedKernel
 from dovetail.workload.dispatched import Argument, DispatchedOp, TensorMeta
 
 Sink = Callable[[DispatchedOp], None]
-# Operations of Inductor's loops by `FusedKernel`'s counts of them; those of `_FREE` are loads, stores and indices, which
-# bytes stand for, and what ends a loop; all others are plain.
+# Lines of a Triton kernel by `FusedKernel`'s counts of them; those that match nothing are plain, and `_FREE` are none.
 _KINDS = {
-    "num_special": "exp exp2 expm1 log log2 log1p erf erfc tanh sigmoid sqrt rsqrt pow truediv reciprocal div_rn",
-    "num_random": "rand randn randint64 rand_eager randn_eager",
-    "num_angles": "sin cos tan",
+    "num_random": re.compile(r"\brand\w*\("),
+    "num_angles": re.compile(r"\b(sin|cos|tan)\("),
+    "num_curves": re.compile(r"\b(tanh|erf\w*|pow|atan\w*|asin\w*|acos\w*|sinh|cosh)\("),
+    "num_loads": re.compile(r"tl\.load\("),
+    "num_special": re.compile(r"\b(exp\w*|log\w*|r?sqrt\w*|sigmoid|div_rn)\(| / "),
 }
-_FREE = "load store index_expr constant get_index set_indirect masked_subblock masked output store_reduction"
-_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names.split()} | dict.fromkeys(_FREE.split(), "")
+_FREE = re.compile(r"tl\.(full|broadcast_to|reshape)\(")
+_WIDE_BYTES = 16  # of a thread's widest load
+_LINE = re.compile(r"\s*(tmp\d+) = (.*)")
 _SUM_OF_WORKSPACE = re.compile(
     r"(\w+) = (\w+)\[.*\]\.view\((\d+), (\d+)\)\.sum\(dim=0\)\.view\(.*\)(?:\.to\(torch\.(\w+)\))?"
 )
@@ -49,6 +51,8 @@ _SUM_OF_WORKSPACE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Allocate:
+    """A buffer that is made."""
+
     name: str
     num_elements: int
     dtype: torch.dtype
@@ -56,12 +60,16 @@ class Allocate:
 
 @dataclass(frozen=True, slots=True)
 class Alias:
+    """A buffer in the storage of another."""
+
     name: str
     of: str
 
 
 @dataclass(frozen=True, slots=True)
 class Free:
+    """A buffer that is let go of, by one of its names."""
+
     name: str
 
 
@@ -191,12 +199,12 @@ def _fused(name: str, kernel: Any) -> FusedKernel:
     is_outer = False
     for node in features.scheduler_nodes():
         elements = _elements(node.get_ranges())
-        for operation, count in node._body.op_counts.items():
-            counts[_KIND_OF.get(operation, "num_plain")] += elements * count
         if node.is_reduction():
             data = node.node.data  # a reduction or a scan
             if getattr(data, "reduction_type", "") == "online_softmax_reduce":
                 counts["num_online"] += elements
+            elif str(getattr(data, "reduction_type", "")).startswith("welford"):
+                counts["num_welford"] += elements
             is_outer |= getattr(data, "reduction_hint", None) in (ReductionHint.OUTER, ReductionHint.OUTER_TINY)
         atomic = node._get_atomic_add_buffers()
         for deps, counter in ((node.read_writes.reads, read), (node.read_writes.writes, written)):
@@ -211,8 +219,15 @@ def _fused(name: str, kernel: Any) -> FusedKernel:
                     gathered[dep.name] += num_bytes
                 elif not dep.stride1_for_last_dim():
                     strided[dep.name] += num_bytes
+                if not _is_aligned(dep):
+                    counts["num_unaligned"] += elements
                 if counter is written and dep.name in atomic:
                     atomic_bytes += num_bytes
+    for line in (line for part in (kernel.body, kernel.loads, kernel.compute) for line in part.getvalue().splitlines()):
+        if (found := _LINE.match(line)) and not _FREE.match(found.group(2)):
+            shape = getattr(kernel.cse.varname_map.get(found.group(1)), "shape", None) or ()
+            kind = next((kind for kind, known in _KINDS.items() if known.search(found.group(2))), "num_plain")
+            counts[kind] += _block_elements(shape, num_rows, num_cols)
     return FusedKernel(
         kernel=name,
         num_rows=num_rows,
@@ -222,15 +237,35 @@ def _fused(name: str, kernel: Any) -> FusedKernel:
         strided_bytes=_once(strided),
         gathered_bytes=_once(gathered),
         atomic_bytes=atomic_bytes,
-        **{kind: counts[kind] for kind in ("num_plain", "num_online", *_KINDS)},
+        **{kind: counts[kind] for kind in ("num_plain", "num_online", "num_welford", "num_unaligned", *_KINDS)},
         is_outer=is_outer,
         is_persistent=bool(getattr(kernel, "persistent_reduction", False)),
+        is_accumulating=bool(kernel.args.workspace_args),
     )
+
+
+def _block_elements(shape: Any, num_rows: int, num_cols: int) -> int:
+    """Of how many elements a value of a block stands for one each: all, one for each row, or none for a constant."""
+    names = [str(one) for one in shape]
+    over_rows = num_rows if any(name.startswith(("X", "Y", "Z")) for name in names) else 0
+    return over_rows * num_cols if num_cols > 1 and any(name.startswith("R") for name in names) else over_rows
 
 
 def _touched_bytes(dep: Any, elements: int) -> int:
     num_elements = elements if dep.is_indirect() else _int(dep.get_numel())
     return num_elements * get_dtype_size(V.graph.get_dtype(dep.name))
+
+
+def _is_aligned(dep: Any) -> bool:
+    """Whether whole 16 bytes can be moved at once: every stride but the last is a multiple of them."""
+    if dep.is_indirect():
+        return True
+    wide = _WIDE_BYTES // get_dtype_size(V.graph.get_dtype(dep.name))
+    for term in dep.index.args if dep.index.is_Add else (dep.index,):
+        factor = term.as_coeff_Mul()[0]
+        if term.free_symbols and term.is_Mul and factor.is_Integer and factor > wide and factor % wide:
+            return False
+    return True
 
 
 def _once(counted: Counter[str]) -> int:
@@ -330,24 +365,34 @@ def _summed(name: str, workspace: str, rows: str, cols: str, dtype: str | None) 
     options = (("dim", (0,)), ("keepdim", False), ("dtype", None))
     events: list[Event] = [
         Allocate(name, int(cols), torch.float32),
-        DispatchedOp(name="aten.sum.dim_IntList", inputs=(partial,), outputs=(total,), arguments=options, is_compiled=True),
+        _compiled("aten.sum.dim_IntList", (partial,), (total,), options),
     ]
     if dtype:
         kind = getattr(torch, dtype)
         cast = replace(total, dtype=DTYPES[kind])
         events += [
             Allocate(name, int(cols), kind),
-            DispatchedOp(name="aten._to_copy.default", inputs=(total,), outputs=(cast,), is_compiled=True),
+            _compiled("aten._to_copy.default", (total,), (cast,)),
         ]
     return events
 
 
 def _fused_op(line: Any, kernel: FusedKernel, place: tuple[str, str]) -> DispatchedOp:
-    module, at = place
     names = [one for one in line.call_args if isinstance(one, str) and V.graph.try_get_buffer(one) is not None]
     tensors = [_meta(V.graph.try_get_buffer(one)) for one in dict.fromkeys(names)]
+    return _compiled(FUSED, tuple(tensors), (), kernel.arguments, place)
+
+
+def _compiled(
+    name: str,
+    inputs: tuple[TensorMeta | None, ...],
+    outputs: tuple[TensorMeta, ...],
+    arguments: tuple[tuple[str, Argument], ...] = (),
+    place: tuple[str, str] = ("", ""),
+) -> DispatchedOp:
+    module, line = place
     return DispatchedOp(
-        name=FUSED, inputs=tuple(tensors), outputs=(), arguments=kernel.arguments, module=module, line=at, is_compiled=True
+        name=name, inputs=inputs, outputs=outputs, arguments=arguments, module=module, line=line, is_compiled=True
     )
 
 
@@ -376,22 +421,20 @@ _ATEN = {
 def _extern(node: Any, outputs: list[Any] | None = None) -> DispatchedOp:
     """A product, a convolution, attention, or whatever else Inductor leaves to ATen."""
     made = tuple(_meta(one) for one in ([node] if outputs is None else outputs) if _has_layout(one))
-    module, line = _place(node)
     overload = getattr(node, "op_overload", None)
     called = str(node.get_kernel_name() or "")
     name = _ATEN.get(called.removeprefix("extern_kernels."))
+    inputs: tuple[TensorMeta | None, ...]
     if name is None and isinstance(overload, torch._ops.OpOverload) and hasattr(node, "unflatten_args"):
         args, kwargs = node.unflatten_args(node.inputs, node.constant_args)
         inputs, arguments = _by_schema(overload, args, {**kwargs, **node.kwargs})
-        return DispatchedOp(
-            name=str(overload), inputs=inputs, outputs=made, arguments=arguments, module=module, line=line, is_compiled=True
-        )
+        return _compiled(str(overload), inputs, made, arguments, _place(node))
     inputs = tuple(_meta(one) for one in node.inputs if isinstance(one, ir.IRNode) and _has_layout(one))
     if name == "aten.convolution.default" and len(inputs) == 2:
         inputs = (*inputs, None)
     arguments = tuple((key, _plain(value)) for key, value in (node.kwargs or {}).items())
-    name = name or (str(overload) if overload is not None else called.removeprefix("torch.ops.")) or type(node).__name__
-    return DispatchedOp(name=name, inputs=inputs, outputs=made, arguments=arguments, module=module, line=line, is_compiled=True)
+    name = name or (str(overload) if overload is not None else called.removeprefix("torch.ops."))
+    return _compiled(name or type(node).__name__, inputs, made, arguments, _place(node))
 
 
 def _by_schema(

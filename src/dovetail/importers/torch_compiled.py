@@ -52,7 +52,8 @@ def compiled_step(
     tell: Tell = lambda _: None,
 ) -> DispatchedStep:
     """A step of `model`, which is on meta, under torch.compile with its default options."""
-    from dovetail.importers.inductor_device import gpu_of_meta
+    with quiet():  # which importing Inductor is not
+        from dovetail.importers.inductor_device import gpu_of_meta
 
     recorder = CompiledRecorder()
     model.zero_grad(set_to_none=True)
@@ -61,12 +62,13 @@ def compiled_step(
     with quiet(), settled_chances(), torch.enable_grad(), _fused_on_meta(), gpu_of_meta(), _fresh_dynamo():
         graphs = _Graphs(tell)
         compiled = torch.compile(model, backend=graphs.backend)
-        _run(compiled, args, kwargs, job, loss, None)
+        with CompiledRecorder() as first:
+            _run(compiled, args, kwargs, job, loss, first)
         model.zero_grad(set_to_none=True)
         optimizer = _with_state(model, job)
         for tensor in _state(model, optimizer, args, kwargs):
             recorder.hold(tensor)
-        state_bytes = recorder.live_bytes
+        state_bytes, state = recorder.live_bytes, recorder.state_is_held()
         graphs.send_to(recorder)
         gc.collect()
         gc.disable()  # what dies in a cycle would die at some other operator each time
@@ -80,6 +82,8 @@ def compiled_step(
         module_calls=tuple(recorder.module_calls),
         live_bytes=tuple(recorder.live),
         state_bytes=state_bytes,
+        state_allocations=state,
+        allocations=tuple(recorder.allocations),
         num_updated=sum(len(group["params"]) for group in optimizer.param_groups),
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
         notes=(*notes, *graphs.notes, *recorder.numbers.notes),
@@ -92,10 +96,9 @@ def _run(
     kwargs: Any,
     job: StepJob,
     loss: Loss | None,
-    recorder: DispatchRecorder | None,
+    seen: DispatchRecorder,
     optimizer: torch.optim.Optimizer | None = None,
 ) -> tuple[str, ...]:
-    seen = recorder if recorder is not None else DispatchRecorder()
     autocast = Autocast()
     dtype = AUTOCAST[job.autocast] if job.autocast else None
     seen.phase = FORWARD
@@ -136,6 +139,7 @@ class _Graphs:
         import torch._inductor.compile_fx as compile_fx
 
         self.num_captured += 1
+        _fill_literals(graph)
         self.tell(f"compiling graph {self.num_captured} ({len(graph.graph.nodes)} operations)")
         return compile_fx.compile_fx(graph, inputs, inner_compile=self._planned)
 
@@ -158,6 +162,24 @@ class _Graphs:
 
         for graph in self.compiled:
             graph.sink, graph.recorder = taken, recorder
+
+
+def _fill_literals(graph: Any) -> None:
+    """Tensors that code writes out are copied from the host to the device; one is made there instead, of one number."""
+    for node in list(graph.graph.nodes):
+        if node.target not in (torch.tensor, torch.as_tensor, torch.asarray) or node.all_input_nodes:
+            continue
+        numbers = torch.as_tensor(node.args[0])
+        dtype, device = node.kwargs.get("dtype") or numbers.dtype, node.kwargs.get("device") or "cpu"
+        number = numbers.flatten()[0].item() if numbers.numel() else 0
+        with graph.graph.inserting_after(node):
+            made = graph.graph.call_function(
+                torch.full, (tuple(numbers.shape), number), {"dtype": dtype, "device": device}
+            )
+        made.meta = node.meta
+        node.replace_all_uses_with(made)
+        graph.graph.erase_node(node)
+    graph.recompile()
 
 
 @contextlib.contextmanager

@@ -20,9 +20,10 @@ class FusedKernel:
 
     It runs over `num_rows` x `num_cols` elements; a reduction goes over the columns of each row. `read_bytes` and
     `written_bytes` are those that it touches, each once. `gathered_bytes` of the reads follow indices, and
-    `atomic_bytes` of the writes are added atomically. `num_plain` to `num_online` count operations of all elements
-    together, by how many instructions one fills: additions and comparisons, special functions (exp, rsqrt, division),
-    sines and cosines, random numbers, and steps of a softmax that is taken while its maximum still grows.
+    `atomic_bytes` of the writes are added atomically. `num_plain` to `num_welford` count operations of all elements
+    together, by how many instructions one fills: additions and comparisons, loads, special functions (exp, rsqrt,
+    division), hyperbolic tangents and error functions, sines and cosines, random numbers, and steps of a softmax or of
+    a variance whose maximum or mean still moves.
     """
 
     kernel: str
@@ -34,12 +35,17 @@ class FusedKernel:
     gathered_bytes: int = 0
     atomic_bytes: int = 0
     num_plain: int = 0
+    num_loads: int = 0
     num_special: int = 0
+    num_curves: int = 0
     num_angles: int = 0
     num_random: int = 0
     num_online: int = 0
+    num_welford: int = 0
+    num_unaligned: int = 0  # elements that no wide load or store covers, as rows do not start at multiples of 16 bytes
     is_outer: bool = False  # a reduction whose rows, and not its columns, lie next to each other
     is_persistent: bool = False  # a reduction that keeps a row in registers
+    is_accumulating: bool = False  # a reduction along rows that adds up columns too, in a workspace a block
 
     @property
     def is_reduction(self) -> bool:
