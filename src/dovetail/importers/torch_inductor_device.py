@@ -29,6 +29,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from dovetail.importers.torch_cuda import FP32, FP32_OUT, LOWER, WIDEST, cuda_attention
 from dovetail.importers.torch_dispatch import conv_memory_format
+from dovetail.units import TERA
 
 META, CUDA = torch.device("meta"), torch.device("cuda:0")
 _DEVICE = torch.ops.prim.device.default
@@ -50,7 +51,7 @@ _HOST_PROPERTIES = DeviceProperties(type="cpu", index=0, multi_processor_count=1
 # Products of bf16 whose rows are not whole 16 bytes, as a share of the aligned rate: eager_ops.csv, heads of 50,257 and
 # 50,258 columns against 50,304, means of forward, input and weight gradient.
 _ODD_FRAC, _EVEN_FRAC = 0.18, 0.37
-_PRODUCT_FLOP_PER_S, _COPY_BYTES_PER_S = 700e12, 2.0e12  # of the same rows: aligned heads; copies that shift rows
+_PRODUCT_FLOP_PER_S, _COPY_BYTES_PER_S = 700 * TERA, 2 * TERA  # of the same rows: aligned heads; copies that shift rows
 _PADDING_MARGIN = 1.1  # pad_mm.is_padded_faster: padding must win by this
 
 

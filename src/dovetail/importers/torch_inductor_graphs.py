@@ -27,8 +27,8 @@ from torch._inductor.utils import get_dtype_size, get_fused_kernel_name
 from torch._inductor.virtualized import V
 
 from dovetail.errors import NotModelled
-from dovetail.importers.inductor_device import move_to_cuda
 from dovetail.importers.torch_dispatch import DTYPES
+from dovetail.importers.torch_inductor_device import move_to_cuda
 from dovetail.workload.compiled import FUSED, FusedKernel
 from dovetail.workload.dispatched import Argument, DispatchedOp, TensorMeta
 
@@ -90,14 +90,23 @@ Event = Allocate | Alias | Free | DispatchedOp
 class CompiledGraph:
     """A graph that Inductor has planned; called with meta tensors it hands its kernels to `sink` and gives outputs."""
 
-    def __init__(self, inputs: Sequence[str], events: Sequence[Event], outputs: Sequence[Output | None]) -> None:
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        events: Sequence[Event],
+        outputs: Sequence[Output | None],
+        *,
+        is_backward: bool = False,
+    ) -> None:
         self.inputs, self.events, self.outputs = tuple(inputs), tuple(events), tuple(outputs)
+        self.is_backward, self.num_recorded = is_backward, 0
         self._boxed_call = True  # it takes its arguments as a list, and lets go of each with its last use
         self.sink: Sink | None = None
         self.recorder: Any = None
 
     def __call__(self, args: list[Any]) -> list[Any]:
         if self.recorder is not None:
+            self.num_recorded += 1
             self.recorder.is_recording = False  # allocations are followed, and are no operators
         try:
             return self._run(args)
@@ -164,6 +173,7 @@ def compiled_graph(graph: Any, inputs: Sequence[Any], *, is_backward: bool, is_i
             lowering.graph_input_names,
             _events(lowering, kernels),
             [_output(one) for one in lowering.graph_outputs],
+            is_backward=is_backward,
         )
 
 
