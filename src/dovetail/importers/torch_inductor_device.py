@@ -226,7 +226,8 @@ def _cuda_kernels() -> Iterator[None]:
 
 def _has_autocast(function: Any) -> bool:
     name = function.name()
-    return torch._C._dispatch_has_kernel(name) and torch._C._dispatch_has_kernel_for_dispatch_key(name, _AUTOCAST)
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return bool(torch._C._dispatch_has_kernel(name) and has_kernel(name, _AUTOCAST))
 
 
 def _dropout(input: Any, p: float, train: bool) -> Any:
@@ -247,11 +248,11 @@ def _under_autocast(function: Any, cast: Any) -> Any:
 
 
 def _lower(_function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    return _cast((args, kwargs), torch.get_autocast_dtype("cuda"))
+    return _cast(args, torch.get_autocast_dtype("cuda")), _cast(kwargs, torch.get_autocast_dtype("cuda"))
 
 
 def _fp32(_function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    return _cast((args, kwargs), torch.float32)
+    return _cast(args, torch.float32), _cast(kwargs, torch.float32)
 
 
 def _fp32_out(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -266,7 +267,7 @@ def _fp32_out(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
 def _widest(_function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
     dtypes: set[torch.dtype] = set()
     torch.utils._pytree.tree_map(lambda one: dtypes.add(one.dtype) if _is_eligible(one) else None, (args, kwargs))
-    return _cast((args, kwargs), torch.float32) if len(dtypes) > 1 else (args, kwargs)
+    return _fp32(_function, args, kwargs) if len(dtypes) > 1 else (args, kwargs)
 
 
 def _is_eligible(value: Any) -> bool:
