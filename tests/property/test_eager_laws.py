@@ -1,4 +1,4 @@
-"""Laws of eager kernels: more elements never take less, contiguous operands never more than strided, order is nothing."""
+"""Laws of eager kernels: more elements never take less, operands in order never more than turned, order is nothing."""
 
 from __future__ import annotations
 

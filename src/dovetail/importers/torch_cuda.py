@@ -346,12 +346,12 @@ def _math_attention(
 ) -> Any:
     """As `_scaled_dot_product_attention_math`: in fp32, with scores and what is made of them in memory."""
     dtype = query.dtype
-    if dtype in (torch.bfloat16, torch.float16):
-        query, key, value = query.float(), key.float(), value.float()
     if is_causal:
         ones = torch.ones((query.shape[-2], key.shape[-2]), dtype=torch.bool, device=query.device)
         mask = ones.tril()
-    mask = _additive(mask, query.dtype)
+    mask = _additive(mask, dtype)
+    if dtype in (torch.bfloat16, torch.float16):
+        query, key, value = query.float(), key.float(), value.float()
     factor = math.sqrt(1 / math.sqrt(query.shape[-1]) if scale is None else abs(scale))
     scores = torch.matmul(query * factor, key.transpose(-2, -1) * factor)
     if mask is not None:
@@ -359,7 +359,9 @@ def _math_attention(
     chances = aten._safe_softmax(scores, -1) if mask is not None else torch.softmax(scores, -1)
     if dropout_p > 0:
         chances = torch.native_dropout(chances, dropout_p, True)[0]
-    return torch.matmul(chances, value).to(dtype)
+    made = torch.matmul(chances, value).to(dtype)
+    chances.to(dtype)  # which PyTorch returns too, and nobody reads
+    return made
 
 
 _softmax, _log_softmax = _softmax_of(aten._softmax), _softmax_of(aten._log_softmax)

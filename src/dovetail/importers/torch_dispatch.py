@@ -63,7 +63,7 @@ class DispatchRecorder(TorchDispatchMode):
         self.live_bytes = 0
         self.allocations: list[int] = []  # as in `DispatchedStep`
         self._num_allocations = 0
-        self._temporary_bytes = 0
+        self._within: tuple[int, ...] = ()
         self.phase = FORWARD
         self.module = ""
         self.num_calls = 0
@@ -86,8 +86,9 @@ class DispatchRecorder(TorchDispatchMode):
             return made  # on the host, and no part of the step
         for tensor in outputs:
             self.hold(tensor)
+        within_bytes = self._run_within()
         if self.is_recording and schema.word not in SILENT:
-            self._record(schema, args, kwargs, outputs)
+            self._record(schema, args, kwargs, outputs, within_bytes)
         return made
 
     def hold(self, tensor: torch.Tensor) -> None:
@@ -118,12 +119,15 @@ class DispatchRecorder(TorchDispatchMode):
         self.allocations.append(-number)
 
     def hold_within(self, *sizes: int) -> None:
-        """Memory that a CUDA kernel takes while its operator runs."""
-        sizes = tuple(rounded_bytes(size) for size in sizes)
-        numbers = [self._allocate(size) for size in sizes]
-        self._temporary_bytes = sum(sizes)
-        for number, size in zip(numbers, sizes, strict=True):
+        """Memory that a CUDA kernel takes beside its outputs, while its operator runs."""
+        self._within = tuple(rounded_bytes(size) for size in sizes)
+
+    def _run_within(self) -> int:
+        numbers = [self._allocate(size) for size in self._within]
+        for number, size in zip(numbers, self._within, strict=True):
             self._free(number, size)
+        total, self._within = sum(self._within), ()
+        return total
 
     def state_is_held(self) -> tuple[int, ...]:
         """The allocations so far, which were there when the step began; the list begins anew."""
@@ -142,7 +146,9 @@ class DispatchRecorder(TorchDispatchMode):
         made = self.numbers.run(func, schema.word, schema.is_inplace, args, kwargs)
         return made
 
-    def _record(self, schema: _Schema, args: Any, kwargs: Any, outputs: list[torch.Tensor]) -> None:
+    def _record(
+        self, schema: _Schema, args: Any, kwargs: Any, outputs: list[torch.Tensor], within_bytes: int = 0
+    ) -> None:
         inputs: list[TensorMeta | None] = []
         arguments: list[tuple[str, Argument]] = []
         for place, (name, is_tensor, default) in enumerate(schema.arguments):
@@ -167,8 +173,7 @@ class DispatchRecorder(TorchDispatchMode):
         )
         self.module_calls.append(self.num_calls)
         self.num_calls = 0
-        self.live.append(self.live_bytes + self._temporary_bytes)
-        self._temporary_bytes = 0
+        self.live.append(self.live_bytes + within_bytes)
 
     def _place(self) -> tuple[str, str]:
         """The module and line of code: of a gradient, those of the operator that it is of."""
@@ -326,8 +331,10 @@ def _softmax(_recorder: DispatchRecorder, _func: Any, args: Any, _kwargs: Any) -
     return torch.empty_like(given, dtype=torch.float32) if is_to_float else NotImplemented
 
 
-def _softmax_backward(_recorder: DispatchRecorder, _func: Any, args: Any, _kwargs: Any) -> Any:
-    gradient, _output, _dim, dtype = args
+def _softmax_backward(recorder: DispatchRecorder, func: Any, args: Any, _kwargs: Any) -> Any:
+    gradient, output, _dim, dtype = args
+    if not func._schema.name.startswith("aten::_log"):  # CUDA multiplies gradient and output first (SoftMax.cu)
+        recorder.hold_within(gradient.numel() * max(gradient.element_size(), output.element_size()))
     return NotImplemented if gradient.dtype == dtype else torch.empty_like(gradient, dtype=dtype)
 
 

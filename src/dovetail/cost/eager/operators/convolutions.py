@@ -267,6 +267,13 @@ def convolution_backward(op: DispatchedOp) -> Launched:
         found += (_convolved(op, source, weight, gradient, Phase.INPUT_GRAD),)
     if wanted[1]:
         found += (_convolved(op, source, weight, gradient, Phase.WEIGHT_GRAD),)
+    if (
+        len(weight.shape) == 4
+        and weight.shape[1] == 1
+        and number(op, "groups", 1.0) > 1
+        and not _is_last(source, weight)
+    ):
+        found = found[::-1]  # PyTorch's own kernels: weights first
     own = tuple(launch for one in found for launch in one)
     if len(wanted) > 2 and wanted[2]:
         channels = TensorMeta(shape=(gradient.shape[1],), strides=(1,), dtype=gradient.dtype)

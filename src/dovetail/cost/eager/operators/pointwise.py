@@ -48,7 +48,8 @@ FUNCTIONS: dict[float, tuple[str, ...]] = {
     ),
     43.0: (
         "gelu", "silu_backward", "erfc", "erfinv", "tan", "asin", "acos", "atan2", "sinh", "cosh", "softplus",
-        "softplus_backward", "log_sigmoid_forward", "log_sigmoid_backward", "logaddexp", "logit", "glu_backward", "sinc",
+        "softplus_backward", "log_sigmoid_forward", "log_sigmoid_backward", "logaddexp", "logit", "glu_backward",
+        "sinc",
     ),
     57.0: ("gelu_backward", "mish", "mish_backward", "binary_cross_entropy_with_logits", "angle", "polar", "i0"),
     80.0: ("lgamma", "digamma"),
