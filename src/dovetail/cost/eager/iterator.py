@@ -29,6 +29,8 @@ STRIDED_STEPS, UNROLLED_STEPS = (
     1.6,
     2.4,
 )  # round trips of their start beyond a vectorised kernel's (small ones of profiles)
+AGAIN_FRAC = 0.75  # of that, where an expanded operand is read again and again (T5's bias, 4 kernels of profiles)
+SPREAD_SLOTS = 33.0  # an element written beside gaps: parts of sectors (8 kernels of profiles)
 MAX_INDEX_BYTES = 2.0**31  # operands beyond it are cut in halves, so that 32-bit offsets do (TensorIterator.cpp)
 
 
@@ -121,6 +123,7 @@ def pointwise(
         own_slots *= WIDE_RATIO if item_bytes(out) >= WIDE_BYTES and not is_mixed else 1.0
         own_slots += STRIDED_CAST_SLOTS * num_operands if is_mixed else 0.0
         own_slots = max(own_slots, slots) + APART_SLOTS * apart_frac(walked, (out, *operands))
+        own_slots += SPREAD_SLOTS if walked.strides[0][0] > 1 else 0.0
         sram_bytes = sectors_bytes(walked, (out, *operands))
     largest = max(float(one.num_elements * item_bytes(one)) for one in (out, *operands, *outputs))
     num_kernels = 1
@@ -165,5 +168,6 @@ def sectors_bytes(walked: Iteration, operands: Sequence[TensorMeta]) -> float:
         sector = min(SECTOR_BYTES, strides[0] * size)
         is_next = len(strides) > 1 and 0 < strides[1] * size < SECTOR_BYTES
         shared = max(1.0, min(SECTOR_BYTES / size, BLOCK_ELEMENTS / walked.extents[0])) if is_next else 1.0
-        found += elements * max(sector / shared, size)
+        is_again = any(stride == 0 for stride in strides)  # expanded: it stays in the cache
+        found += elements * max(sector / shared, size) * (AGAIN_FRAC if is_again else 1.0)
     return SECTOR_RATIO * found

@@ -19,6 +19,7 @@ from dovetail.cost.eager.launches import (
     result,
     tensors,
 )
+from dovetail.cost.families.rows import VECTOR_BYTES
 from dovetail.cost.kernels import Access
 from dovetail.units import KIBI
 from dovetail.workload.dispatched import DispatchedOp, TensorMeta
@@ -86,13 +87,14 @@ def _softmax(op: DispatchedOp, *, passes: float, name: str) -> VectorKernel:
         write_bytes=float(out.num_bytes),
         access=(Access.LONG_SOFTMAX if is_long else Access.SOFTMAX) if is_inner else Access.STREAM,
         streams=1,
-        slots=out.num_elements * SOFTMAX_SLOTS,
+        slots=out.num_elements * (SOFTMAX_SLOTS if cols * size % VECTOR_BYTES == 0 else UNALIGNED_SLOTS),
         rows=rows,
         cols=cols,
         element_bytes=size,
     )
 
 
+UNALIGNED_SLOTS = 180.0  # rows that are no whole vectors: loads one by one (rows of 2,049, one kernel of profiles)
 SOFTMAX_SLOTS = 24.0  # exponential, maximum and sum of an element; below what memory hides but for short rows
 
 
