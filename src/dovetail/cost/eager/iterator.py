@@ -25,12 +25,12 @@ LINE_BYTES = 128.0  # of the first cache
 BLOCK_ELEMENTS = 512.0  # of a block of 128 threads, four each: what finds its sectors in the first cache
 WIDE_BYTES = 4
 SECTOR_RATIO = 1.07  # sectors that a warp's accesses split (contiguous_t of eager_ops.csv, 5 rows)
-STRIDED_STEPS, UNROLLED_STEPS = (
-    1.6,
-    2.4,
-)  # round trips of their start beyond a vectorised kernel's (small ones of profiles)
+# Round trips of their start beyond a vectorised kernel's (40 small kernels of profiled steps).
+STRIDED_STEPS, UNROLLED_STEPS = 1.3, 1.9
 AGAIN_FRAC = 0.75  # of that, where an expanded operand is read again and again (T5's bias, 4 kernels of profiles)
 SPREAD_SLOTS = 33.0  # an element written beside gaps: parts of sectors (8 kernels of profiles)
+# of their slots that wait for memory: saved where the shared cache has it (casts of 25 MB, 6 kernels)
+WAITS_FRAC = 0.18
 MAX_INDEX_BYTES = 2.0**31  # operands beyond it are cut in halves, so that 32-bit offsets do (TensorIterator.cpp)
 
 
@@ -129,8 +129,11 @@ def pointwise(
     num_kernels = 1
     while largest / num_kernels > MAX_INDEX_BYTES:
         num_kernels *= 2
+    is_copied = name == "copy" and word == "vectorized" and out.dtype == operands[0].dtype
     kernel = VectorKernel(
-        name=f"{word} {name}",
+        name="memcpy" if is_copied else f"{word} {name}",
+        is_cold=is_copied or not operands,
+        waits_frac=0.0 if word == "vectorized" else WAITS_FRAC,
         read_bytes=reads / num_kernels,
         write_bytes=writes / num_kernels,
         slots=elements * own_slots / num_kernels,
