@@ -258,11 +258,11 @@ def _column_sum_steps(kernels: list[VectorKernel], chips: ChipColumns) -> FloatA
 def _blocks_s(kernels: list[VectorKernel], chips: ChipColumns) -> FloatArray:
     """Kernels that give each channel one block: rounds over cores, whose blocks hide each other's waits."""
     blocks = _column(kernels, "num_blocks")
-    rounds = np.ceil(blocks / chips.num_units)
-    rounds = np.where(rounds > RESIDENT_BLOCKS, blocks / chips.num_units, rounds)
-    resident = np.clip(rounds, 1.0, RESIDENT_BLOCKS)
-    clocks = _column(kernels, "block_cycles") + _column(kernels, "block_wait_cycles") / resident
-    return np.asarray(rounds * clocks / chips.clock_hz)
+    full = np.floor(blocks / (RESIDENT_BLOCKS * chips.num_units))  # waves of as many blocks as fit
+    rest = np.ceil(blocks / chips.num_units - RESIDENT_BLOCKS * full)
+    busy, waiting = _column(kernels, "block_cycles"), _column(kernels, "block_wait_cycles")
+    cycles = full * (RESIDENT_BLOCKS * busy + waiting) + np.where(rest > 0, rest * busy + waiting, 0.0)
+    return np.asarray(cycles / chips.clock_hz)
 
 
 # Small tiles run several to a unit, and start while others multiply: products of misaligned rows, by kernels before
