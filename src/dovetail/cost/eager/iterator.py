@@ -136,6 +136,7 @@ def pointwise(
     kernel = VectorKernel(
         name="memcpy" if is_copied else f"{word} {name}",
         is_cold=is_copied or not operands,
+        is_counted=word == "vectorized",
         waits_frac=0.0 if word == "vectorized" else WAITS_FRAC,
         read_bytes=reads / num_kernels,
         write_bytes=writes / num_kernels,
