@@ -13,7 +13,7 @@ from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.prepared import Prepared, TableContext, chip_for, promise_for
 from dovetail.accuracy.sets import Format, sets
 from dovetail.cost.eager.operators.attention import sdpa_backend
-from dovetail.cost.eager.times import eager_times
+from dovetail.cost.eager.times import START_FRAC, eager_times
 from dovetail.cost.op_cost import Setting
 from dovetail.hardware.chip import Chip
 from dovetail.units import MICRO
@@ -272,9 +272,12 @@ def alone_s(rows: Sequence[Calls], is_backward: Sequence[bool], num_gradients: S
     """Seconds of each call from an idle queue with cold caches; a gradient is no sooner than autograd hands it out."""
     times = eager_times(list(chain.from_iterable(rows)), chip, Setting.ALONE)
     owner = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
-    kernels_s = np.bincount(owner, weights=times.stream_s, minlength=len(rows))
-    launches = np.bincount(owner, weights=times.launches, minlength=len(rows))
     own = chip.calibration
+    launches = np.bincount(owner, weights=times.launches, minlength=len(rows))
+    # queued in good time, kernels follow each other sooner than in a step: a launch each, part of it within the kernel
+    kernels_s = (
+        np.bincount(owner, weights=times.kernel_s, minlength=len(rows)) + launches * (1 - START_FRAC) * own.launch_s
+    )
     # one gradient by one kernel is queued within the hand-over; what more there is comes on top
     more_s = own.host_gradient_s * (np.array(num_gradients) - 1) + own.host_kernel_s * np.maximum(launches - 1, 0)
     host_s = own.host_autograd_s + more_s

@@ -17,6 +17,8 @@ from dovetail.workload.dispatched import TensorMeta
 # to_fp32, logits_float, mul_mixed) and on 1,100 kernels of 58 profiled steps (one H200, PyTorch 2.11).
 STRIDED_SLOTS, STRIDED_OPERAND_SLOTS = 50.0, 6.0  # loads one by one, and their addresses
 DIM_SLOTS, DIM_OPERAND_SLOTS = 7.4, 1.9  # a division for each dim left, and an offset of each input
+# saved where the one operand is expanded: its loads find the first cache (40 kernels of profiles)
+EXPANDED_SLOTS = 14.0
 WIDE_RATIO = 1.17  # elements of 4 bytes and more come two to a thread, narrower ones four (CUDALoops.cuh)
 CAST_SLOTS, CAST_OPERAND_SLOTS = 42.0, 26.0  # operands side by side, dtypes mixed: a switch on the dtype of each
 STRIDED_CAST_SLOTS = 15.0  # the same switch an operand, where loads are one by one anyway
@@ -120,6 +122,7 @@ def pointwise(
         word, count = "strided", len(operands)
         own_slots = STRIDED_SLOTS + STRIDED_OPERAND_SLOTS * count
         own_slots += len(walked.extents) * (DIM_SLOTS + DIM_OPERAND_SLOTS * count)
+        own_slots -= EXPANDED_SLOTS if count == 1 and any(stride == 0 for stride in walked.strides[1]) else 0.0
         own_slots *= WIDE_RATIO if item_bytes(out) >= WIDE_BYTES and not is_mixed else 1.0
         own_slots += STRIDED_CAST_SLOTS * num_operands if is_mixed else 0.0
         own_slots = max(own_slots, slots) + APART_SLOTS * apart_frac(walked, (out, *operands))
@@ -133,6 +136,7 @@ def pointwise(
     kernel = VectorKernel(
         name="memcpy" if is_copied else f"{word} {name}",
         is_cold=is_copied or not operands,
+        is_counted=word == "vectorized",
         waits_frac=0.0 if word == "vectorized" else WAITS_FRAC,
         read_bytes=reads / num_kernels,
         write_bytes=writes / num_kernels,

@@ -51,15 +51,15 @@ NHWC_REDUCE_STEPS = 0.06  # an image: its part of the weights' gradient is added
 # Few channels in: kernels that do not use tensor units for small windows, and padded ones for large. Slots a product.
 DIRECT_WINDOW, DIRECT_OUTPUTS = 16, 32  # largest window; outputs are padded to it
 DIRECT_SLOTS = {False: 4.95, True: 5.8}  # by whether channels are last
-PADDED_SLOTS = 0.64  # a product of padded channels
+PADDED_SLOTS = {False: 0.64, True: 1.04}  # a product of padded channels, by whether the window is small
 WEIGHT_TAP_SLOTS, WEIGHT_OUTPUTS = 268.0, 175.0  # weight gradient: a pixel and element of the window, 8 ps; 7 kernels
 WEIGHT_REDUCE_STEPS = 30.0
 # Pooling: slots an output, and an element of its window (max_pool3s2, avg_pool3s1: 48 rows; 24 kernels of profiles).
 MAX_POOL_SLOTS = {False: (291.0, 27.2), True: (245.0, 38.0)}  # by whether channels are last
-AVERAGE_POOL_SLOTS = {False: (0.0, 45.4), True: (0.0, 82.6)}
-AVERAGE_POOL_BACKWARD_SLOTS = {False: (0.0, 112.4), True: (0.0, 126.5)}  # an input, and a window that holds it
-MAX_POOL_BACKWARD_SLOTS = {False: (295.0, 19.0), True: (120.0, 62.0)}  # the same (24 kernels of profiled steps)
-INDEX_BYTES = 8
+AVERAGE_POOL_SLOTS = {False: (384.0, 2.8), True: (700.0, 4.8)}
+AVERAGE_POOL_BACKWARD_SLOTS = {False: (555.0, 50.7), True: (630.0, 56.4)}  # an input, and a window that holds it
+MAX_POOL_BACKWARD_SLOTS = {False: (295.0, 19.0), True: (75.0, 69.0)}  # the same (24 kernels of profiled steps)
+ADAPTIVE_SLOTS = 90.0  # an element of an adaptive pool (4 kernels of profiles)
 
 
 def _tf32(dtype: str) -> str:
@@ -116,7 +116,9 @@ def _convolved(op: DispatchedOp, source: TensorMeta, weight: TensorMeta, out: Te
     is_plain = window == 1 and all(one == 1 for one in stride) and groups == 1
     dtype = _tf32(source.dtype)
     if channels < PADDED_CHANNELS and phase != Phase.INPUT_GRAD and groups == 1:
-        return (_few_channels if phase == Phase.FORWARD else _few_channels_weight)(source, weight, out, is_last=is_last)
+        if phase == Phase.WEIGHT_GRAD:
+            return _few_channels_weight(source, weight, out, is_last=is_last)
+        return _few_channels(source, weight, out, is_last=is_last, is_strided=max(stride) > 1)
     if is_plain:
         m, n, k = pixels, outputs, channels
         if phase == Phase.INPUT_GRAD:
@@ -152,18 +154,20 @@ def _padded(source: TensorMeta) -> VectorKernel:
     )
 
 
-def _few_channels(source: TensorMeta, weight: TensorMeta, out: TensorMeta, *, is_last: bool) -> Launched:
+def _few_channels(
+    source: TensorMeta, weight: TensorMeta, out: TensorMeta, *, is_last: bool, is_strided: bool
+) -> Launched:
     window = prod(weight.shape[2:])
     moved: dict[str, Any] = {
         "read_bytes": float(source.num_bytes + weight.num_bytes),
         "write_bytes": float(out.num_bytes),
     }
     pixels, outputs = out.num_elements / out.shape[1], weight.shape[0]
-    if window <= DIRECT_WINDOW:
+    if window <= DIRECT_WINDOW and is_strided:
         padded = -(-outputs // DIRECT_OUTPUTS) * DIRECT_OUTPUTS
         slots = pixels * padded * window * weight.shape[1] * DIRECT_SLOTS[is_last]
         return (VectorKernel(name="conv direct", slots=slots, **moved),)
-    slots = pixels * outputs * window * PADDED_CHANNELS * PADDED_SLOTS
+    slots = pixels * outputs * window * PADDED_CHANNELS * PADDED_SLOTS[window <= DIRECT_WINDOW]
     kernel = VectorKernel(name="conv padded", slots=slots, **moved)
     if is_last:
         return (_padded(source), kernel)
@@ -352,7 +356,7 @@ register("aten.avg_pool2d_backward", "aten.avg_pool3d_backward")(
 def adaptive_pool(op: DispatchedOp) -> Launched:
     """A thread or block an output, which reads its part of the image once."""
     source, out = first(op), result(op)
-    slots = source.num_elements * AVERAGE_POOL_SLOTS[is_channels_last(source)][1]
+    slots = source.num_elements * ADAPTIVE_SLOTS
     return (
         VectorKernel(
             name="adaptive pool", read_bytes=float(source.num_bytes), write_bytes=float(out.num_bytes), slots=slots
@@ -365,7 +369,7 @@ def adaptive_pool(op: DispatchedOp) -> Launched:
 )
 def adaptive_pool_backward(op: DispatchedOp) -> Launched:
     gradient, out = first(op), result(op)
-    slots = out.num_elements * AVERAGE_POOL_SLOTS[is_channels_last(out)][1]
+    slots = out.num_elements * ADAPTIVE_SLOTS
     return (
         VectorKernel(
             name="adaptive pool backward",

@@ -22,6 +22,8 @@ from dovetail.cost.vector import SECTOR_BYTES
 from dovetail.workload.dispatched import DispatchedOp, TensorMeta
 
 # Fitted on eager_ops.csv (one H200): index_add (2 rows), index_put_acc (2 rows), index_select (2 rows).
+# of scatter_add, and where its source is strided (2 kernels of profiles)
+SCATTER_SRAM_BYTES, APART_SRAM_BYTES = 27.0, 60.0
 ATOMIC_SRAM_BYTES = 46.0  # of the shared cache's traffic that an atomic addition takes
 ADDED_SLOTS = 99.0  # an element that index_put adds up in sorted order
 SORTED_STEPS = 20.0  # sorting the indices of index_put: round trips of its kernels beside their launches
@@ -134,11 +136,11 @@ def counted(op: DispatchedOp) -> Launched:
     )
 
 
-def atomics(name: str, added: TensorMeta, extra_bytes: float) -> VectorKernel:
+def atomics(name: str, added: TensorMeta, extra_bytes: float, each_bytes: float) -> VectorKernel:
     """Every element an atomic addition in the shared cache."""
     size = float(added.num_bytes)
     return VectorKernel(
-        name=name, read_bytes=size + extra_bytes, write_bytes=size, sram_bytes=ATOMIC_SRAM_BYTES * added.num_elements
+        name=name, read_bytes=size + extra_bytes, write_bytes=size, sram_bytes=each_bytes * added.num_elements
     )
 
 
@@ -153,7 +155,11 @@ def atomics(name: str, added: TensorMeta, extra_bytes: float) -> VectorKernel:
 def added_by_index(op: DispatchedOp) -> Launched:
     """The source added into the tensor by atomics; out of place, that is copied first."""
     added = tensors(op)[-1]
-    own = (atomics("index add", added, _index_bytes(op)),) if added.num_elements else ()
+    each = ATOMIC_SRAM_BYTES
+    if "scatter" in op.name:
+        is_apart = bool(added.strides) and added.strides[-1] > 1
+        each = SCATTER_SRAM_BYTES + (APART_SRAM_BYTES if is_apart else 0.0)
+    own = (atomics("index add", added, _index_bytes(op), each),) if added.num_elements else ()
     return own if "_." in op.name else (*copy_launch(result(op), first(op)), *own)
 
 

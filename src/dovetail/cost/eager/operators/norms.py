@@ -232,6 +232,12 @@ def _padded_plane(source: TensorMeta) -> float:
     return float(source.shape[0] * -(-plane // threads) * threads)
 
 
+def _waiting(source: TensorMeta) -> float:
+    """A plane that the threads of a block take in one go waits once."""
+    return SMALL_PLANE_FRAC if prod(source.shape[2:]) <= BLOCK_THREADS[-1] else 1.0
+
+
+SMALL_PLANE_FRAC = 0.85
 BATCH_NORMS = (
     "aten.native_batch_norm", "aten._native_batch_norm_legit", "aten._batch_norm_with_update", "aten.cudnn_batch_norm",
     "aten._native_batch_norm_legit_functional", "aten._batch_norm_with_update_functional", "aten.batch_norm_stats",
@@ -259,7 +265,7 @@ def batch_norm(op: DispatchedOp) -> Launched:
         apply = VectorKernel(name="batch norm apply nchw", slots=slots, **moved)
         statistics = VectorKernel(name="batch norm statistics nchw", read_bytes=size, streams=1,
                                   num_blocks=float(channels), block_cycles=padded * NCHW_STATISTICS_CLOCKS,
-                                  block_wait_cycles=padded * NCHW_STATISTICS_WAIT)  # fmt: skip
+                                  block_wait_cycles=padded * NCHW_STATISTICS_WAIT * _waiting(source))  # fmt: skip
     is_training = flag(op, "training") or flag(op, "train") or "with_update" in op.name
     if not is_training or "no_training" in op.name or "no_update" in op.name:
         return (apply,)
@@ -292,5 +298,5 @@ def batch_norm_backward(op: DispatchedOp) -> Launched:
     return (
         VectorKernel(name="batch norm backward nchw", read_bytes=4 * size, write_bytes=size, num_blocks=float(channels),
                      block_cycles=padded * NCHW_BACKWARD_CLOCKS,
-                     block_wait_cycles=padded * NCHW_BACKWARD_WAIT),
+                     block_wait_cycles=padded * NCHW_BACKWARD_WAIT * _waiting(source)),
     )  # fmt: skip

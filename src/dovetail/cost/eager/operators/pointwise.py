@@ -193,6 +193,7 @@ def dropout(op: DispatchedOp) -> Launched:
     return (
         VectorKernel(
             name="dropout",
+            is_counted=True,
             read_bytes=given_tensor.num_bytes,
             write_bytes=sum(float(one.num_bytes) for one in op.outputs),
             slots=given_tensor.num_elements * DROPOUT_SLOTS[min(max(item_bytes(given_tensor), 2), 4)],
