@@ -44,7 +44,7 @@ class HostPace:
     update_s: float = 500 * MICRO  # an optimizer's step
     parameter_s: float = 9 * MICRO  # and each tensor that it updates
     compiled_kernel_s: float = 7 * MICRO  # a kernel of a compiled graph, by Inductor's wrapper and launcher; estimate
-    # a parameter of a compiled module before its first kernel: guards, autograd's inputs (six profiled steps, 0 to 15 us)
+    # a parameter of a compiled module, before its first kernel: guards, autograd's inputs (six steps, 0 to 15 us)
     guard_s: float = 8 * MICRO
     slowdown: float = 1.0
 
