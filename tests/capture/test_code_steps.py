@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,7 +88,7 @@ def test_cases_are_read_and_never_run(tmp_path: Path) -> None:
 
 
 def test_a_case_is_one_configuration_or_one_of_torchvision() -> None:
-    sizes = {"batch": 2, "seq": 8, "is_checkpointed": False, "is_autocast": False}
+    sizes: dict[str, Any] = {"batch": 2, "seq": 8, "is_checkpointed": False, "is_autocast": False}
     assert case_of("tvl:resnet50", {}, **sizes).config == ()
     with pytest.raises(InvalidInput, match="did you mean tiny"):
         case_of("tinny", {"tiny": {}}, **sizes)

@@ -115,7 +115,7 @@ def _give_numbers(module: Any, read: Any, args: Any, kwargs: Any) -> None:
 
     for tensor, numbers in read.known_masks(args, kwargs):
         learn(tensor, numbers)
-    config = getattr(module, "config", None)
+    config: Any = getattr(module, "config", None)
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     vocab = getattr(text, "vocab_size", None)
     if not isinstance(vocab, int) or vocab <= FIRST_TOKEN:

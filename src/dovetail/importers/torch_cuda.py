@@ -83,7 +83,7 @@ class Autocast:
 
 
 def _is_eligible(value: torch.Tensor) -> bool:
-    return value.is_meta and value.is_floating_point() and value.dtype != torch.float64
+    return bool(value.is_meta and value.is_floating_point() and value.dtype != torch.float64)
 
 
 class CudaFunctions(TorchFunctionMode):

@@ -19,7 +19,7 @@ from dovetail.hardware.chip import Chip
 from dovetail.step.allocator import allocator_after
 from dovetail.units import MEBI, MICRO
 from dovetail.workload.dispatched import FORWARD, OPTIMIZER, PHASES, DispatchedOp, DispatchedStep
-from dovetail.workload.graph import FloatArray
+from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
 WORKSPACE_BYTES = 32 * MEBI  # cuBLAS's on Hopper, for each thread that multiplies (PyTorch, CUDABlas.cpp)
 NUM_WORKSPACES = 2  # the forward pass's thread and autograd's
@@ -133,7 +133,7 @@ def step_memory(step: DispatchedStep) -> StepMemory:
     return StepMemory(peak_bytes=found.peak_bytes, reserved_bytes=found.reserved_bytes)
 
 
-def _host_s(step: DispatchedStep, host: HostPace, launches: FloatArray) -> list[float]:
+def _host_s(step: DispatchedStep, host: HostPace, launches: IntArray) -> list[float]:
     """The host's seconds before each operator is launched."""
     found = []
     was_update = is_entered = False
@@ -165,7 +165,7 @@ class _Timeline:
 
 
 def _timeline(
-    operator_s: FloatArray, launches: FloatArray, host_s: list[float], reads: FloatArray, ops: Sequence[DispatchedOp]
+    operator_s: FloatArray, launches: IntArray, host_s: list[float], reads: BoolArray, ops: Sequence[DispatchedOp]
 ) -> _Timeline:
     host_at = device_at = wait_s = 0.0
     ends = dict.fromkeys(PHASES, 0.0)
