@@ -71,7 +71,14 @@ def test_threads_merge_running_variances_of_rows_that_do_not_stay_in_registers()
 
 
 def test_atomic_additions_take_a_sector_each():
-    [kernel] = fused(op_of(replace(STREAM, atomic_bytes=4 * ELEMENTS)))
+    wide = replace(STREAM, atomic_bytes=4 * ELEMENTS, atomic_table_bytes=4 * ELEMENTS)
+    [kernel] = fused(op_of(wide))
     assert isinstance(kernel, VectorKernel)
     assert kernel.sram_bytes == 32 * ELEMENTS
-    assert seconds(replace(STREAM, atomic_bytes=4 * ELEMENTS)) > seconds(STREAM)
+    assert seconds(wide) > seconds(STREAM)
+
+
+def test_atomic_additions_into_few_lines_wait_for_each_other():
+    wide = replace(STREAM, atomic_bytes=4 * ELEMENTS, atomic_table_bytes=4 * ELEMENTS)
+    narrow = replace(wide, atomic_table_bytes=2**11)
+    assert seconds(narrow) > 100 * seconds(wide)
