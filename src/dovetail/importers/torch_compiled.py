@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import operator
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -171,6 +172,9 @@ class _Graphs:
 def _fill_literals(graph: Any) -> None:
     """Tensors that code writes out are copied from the host to the device; one is made there instead, of one number."""
     for node in list(graph.graph.nodes):
+        if node.target is operator.getitem and isinstance(node.args[1], tuple):
+            with graph.graph.inserting_before(node):
+                node.args = (node.args[0], tuple(_index(graph, one) for one in node.args[1]))
         if node.target not in (torch.tensor, torch.as_tensor, torch.asarray) or node.all_input_nodes:
             continue
         numbers = torch.as_tensor(node.args[0])
@@ -184,6 +188,15 @@ def _fill_literals(graph: Any) -> None:
         node.replace_all_uses_with(made)
         graph.graph.erase_node(node)
     graph.recompile()
+
+
+def _index(graph: Any, one: Any) -> Any:
+    """An index of a tensor; a list of whole numbers becomes a tensor of them."""
+    if not isinstance(one, list) or not one or not all(isinstance(number, int) for number in one):
+        return one
+    return graph.graph.call_function(
+        torch.full, ((len(one),), one[0]), {"dtype": torch.int64, "device": torch.device("cuda:0")}
+    )
 
 
 @contextlib.contextmanager

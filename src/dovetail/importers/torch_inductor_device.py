@@ -23,7 +23,7 @@ import torch._inductor.scheduler
 import torch._subclasses.fake_tensor as fake_tensor
 from torch._inductor.fx_passes import joint_graph, pad_mm
 from torch._inductor.runtime.hints import DeviceProperties
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch._subclasses.functional_tensor import FunctionalTensor, FunctionalTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -90,6 +90,13 @@ def _devices() -> Iterator[Any]:
     yield mock.patch.dict(fake_tensor._DISPATCH_META_HANDLERS, {_DEVICE: cxx_device})
     yield _instead(FakeTensor, "is_cuda", property(lambda one: one.device.type == "cuda"))
     yield _instead(FakeTensor, "is_meta", property(lambda one: one.device.type == "meta"))
+    begin = FakeTensorMode.__init__
+
+    def taking_all(mode: Any, *args: Any, **kwargs: Any) -> None:
+        begin(mode, *args, **kwargs)
+        mode.allow_non_fake_inputs = True  # C++ makes an index that code writes out on the device that it knows: meta
+
+    yield _instead(FakeTensorMode, "__init__", taking_all)
     make = torch.Tensor._make_wrapper_subclass
 
     def made(cls: Any, *args: Any, **kwargs: Any) -> Any:

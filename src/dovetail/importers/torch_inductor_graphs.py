@@ -202,7 +202,7 @@ def _fused(name: str, kernel: Any) -> FusedKernel:
     strided: Counter[str] = Counter()
     gathered: Counter[str] = Counter()
     counts: Counter[str] = Counter()
-    atomic_bytes = 0
+    atomic_bytes, tables = 0, set()
     written_here = {buffer for node in features.scheduler_nodes() for buffer in node.get_buffer_names()}
     removed = kernel.removed_buffers | kernel.inplaced_to_remove | V.graph.removed_buffers
     for node in features.scheduler_nodes():
@@ -230,6 +230,7 @@ def _fused(name: str, kernel: Any) -> FusedKernel:
                     counts["num_unaligned"] += elements
                 if counter is written and dep.name in atomic:
                     atomic_bytes += num_bytes
+                    tables.add(dep.name)
     for line in (line for part in (kernel.body, kernel.loads, kernel.compute) for line in part.getvalue().splitlines()):
         if (found := _LINE.match(line)) and not _FREE.match(found.group(2)):
             shape = getattr(kernel.cse.varname_map.get(found.group(1)), "shape", None) or ()
@@ -244,6 +245,7 @@ def _fused(name: str, kernel: Any) -> FusedKernel:
         strided_bytes=_once(strided),
         gathered_bytes=_once(gathered),
         atomic_bytes=atomic_bytes,
+        atomic_table_bytes=sum(map(_buffer_bytes, tables)),
         **{kind: counts[kind] for kind in ("num_plain", "num_online", "num_welford", "num_unaligned", *_KINDS)},
         is_persistent=bool(getattr(kernel, "persistent_reduction", False)),
         is_accumulating=bool(kernel.args.workspace_args),

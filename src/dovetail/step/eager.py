@@ -43,8 +43,9 @@ class HostPace:
     more_kernels_s: float = 4.4 * MICRO  # each further kernel of one operator: a launch alone; estimate
     update_s: float = 550 * MICRO  # an optimizer's step
     parameter_s: float = 9.9 * MICRO  # and each tensor that it updates
-    compiled_kernel_s: float = 7 * MICRO  # a kernel that Inductor's wrapper hands to Triton's launcher; estimate
-    guard_s: float = 8 * MICRO  # a parameter of a compiled graph, before its first kernel: guards and autograd's inputs
+    compiled_kernel_s: float = 7 * MICRO  # a kernel of a compiled graph, by Inductor's wrapper and launcher; estimate
+    # a parameter of a compiled module, before its first kernel: guards, autograd's inputs (six steps, 0 to 15 us)
+    guard_s: float = 8 * MICRO
     slowdown: float = 1.0
 
     def __post_init__(self) -> None:

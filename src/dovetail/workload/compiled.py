@@ -34,6 +34,7 @@ class FusedKernel:
     strided_bytes: int = 0  # of neighbours that are not next to each other in memory
     gathered_bytes: int = 0
     atomic_bytes: int = 0
+    atomic_table_bytes: int = 0  # of the buffers that these are added into
     num_plain: int = 0
     num_loads: int = 0
     num_special: int = 0

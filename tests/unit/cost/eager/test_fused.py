@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from dovetail.cost.eager.launches import VectorKernel
 from dovetail.cost.eager.operators.fused import LOAD_SLOTS, MERGE_SLOTS, OUTER_FRAC, SPECIAL_SLOTS, fused, slots
 from dovetail.cost.eager.times import eager_times
 from dovetail.files.chip_names import chip_named
@@ -49,7 +51,8 @@ def test_slots_add_up_by_kind():
 
 @pytest.mark.parametrize("kind", ["num_curves", "num_angles", "num_random", "num_online", "num_unaligned"])
 def test_enough_of_any_function_outlasts_the_bytes(kind):
-    assert seconds(replace(STREAM, **{kind: 8 * ELEMENTS})) > 1.5 * seconds(STREAM)
+    counts: dict[str, Any] = {kind: 8 * ELEMENTS}
+    assert seconds(replace(STREAM, **counts)) > 1.5 * seconds(STREAM)
 
 
 def test_a_sum_down_columns_goes_slower_than_one_along_rows():
@@ -68,6 +71,14 @@ def test_threads_merge_running_variances_of_rows_that_do_not_stay_in_registers()
 
 
 def test_atomic_additions_take_a_sector_each():
-    [kernel] = fused(op_of(replace(STREAM, atomic_bytes=4 * ELEMENTS)))
+    wide = replace(STREAM, atomic_bytes=4 * ELEMENTS, atomic_table_bytes=4 * ELEMENTS)
+    [kernel] = fused(op_of(wide))
+    assert isinstance(kernel, VectorKernel)
     assert kernel.sram_bytes == 32 * ELEMENTS
-    assert seconds(replace(STREAM, atomic_bytes=4 * ELEMENTS)) > seconds(STREAM)
+    assert seconds(wide) > seconds(STREAM)
+
+
+def test_atomic_additions_into_few_lines_wait_for_each_other():
+    wide = replace(STREAM, atomic_bytes=4 * ELEMENTS, atomic_table_bytes=4 * ELEMENTS)
+    narrow = replace(wide, atomic_table_bytes=2**11)
+    assert seconds(narrow) > 100 * seconds(wide)

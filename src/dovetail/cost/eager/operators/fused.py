@@ -24,6 +24,8 @@ UNALIGNED_SLOTS = 15  # an element moved by itself: logits of 50,257 columns, 2 
 OUTER_FRAC = 0.85  # neighbouring threads add up columns of their own: 10 kernels
 ACCUMULATING_FRAC = 0.83  # a block takes rows one after another, and adds up columns beside them: 6 kernels
 ATOMIC_BYTES = 4.0  # of a number that is added atomically: Inductor adds in fp32
+LINE_BYTES = 128.0  # of the shared cache (CUDA C++ Programming Guide)
+COLLISION_CYCLES = 35.0  # an addition into a line that waits for the one before it: T5's position bias, 2 kernels
 REDUCTION_STEPS = 2.0  # round trips after the last element: warps hand in what they have; small sums of OPT, 3 kernels
 
 
@@ -47,6 +49,7 @@ def slots(kernel: FusedKernel) -> float:
 def fused(op: DispatchedOp) -> Launched:
     """One kernel, as long as its bytes, its lanes or its atomic additions, each of which takes a sector."""
     kernel = fused_kernel(op)
+    num_atomic = kernel.atomic_bytes / ATOMIC_BYTES
     pace = OUTER_FRAC if kernel.is_outer else ACCUMULATING_FRAC if kernel.is_accumulating else 1.0
     return (
         VectorKernel(
@@ -55,7 +58,9 @@ def fused(op: DispatchedOp) -> Launched:
             write_bytes=kernel.written_bytes / pace,
             streams=2,
             slots=slots(kernel),
-            sram_bytes=kernel.atomic_bytes / ATOMIC_BYTES * SECTOR_BYTES,
+            sram_bytes=num_atomic * SECTOR_BYTES,
+            num_blocks=1.0 if num_atomic else 0.0,
+            block_cycles=COLLISION_CYCLES * num_atomic / max(kernel.atomic_table_bytes / LINE_BYTES, 1.0),
             steps=REDUCTION_STEPS if kernel.is_reduction else 0.0,
             rows=float(kernel.num_rows),
             cols=float(kernel.num_cols),
