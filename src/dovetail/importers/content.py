@@ -14,8 +14,8 @@ from typing import Any
 import dovetail
 from dovetail.plugins import plugins_digest
 
-TOOLS = ("torch", "transformers", "onnx")
-CODE = ("workload", "capture", "files/captured.py", "files/value_json.py")  # of Dovetail: what a capture follows from
+TOOLS = ("torch", "transformers", "onnx", "torchvision", "diffusers", "peft")
+CODE = ("workload", "importers", "files/captured.py", "files/value_json.py")  # of Dovetail: what a capture follows from
 
 
 @cache
