@@ -16,7 +16,6 @@ import dovetail as dv
 from dovetail.cli import main
 from dovetail.errors import InvalidInput
 from dovetail.files.captured import captured_text
-from dovetail.workload.recorded.captured import Captured
 from tests.e2e.recorded import check_recorded
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -204,15 +203,10 @@ def test_a_capture_is_a_model_for_every_other_call(folder):
     assert dv.mine(found, budget=3, algorithm="grid", batch=2).fits
 
 
-def _understood(found: dv.Capture) -> Captured:
-    assert isinstance(found.captured, Captured)
-    return found.captured
-
-
 def test_the_example_is_what_a_capture_gives_today(bless):
     folder = ROOT / "examples" / "capture"
     found = dv.capture(f"{folder / 'my_model.py'}:decoder", name="my-decoder")
-    check_recorded(folder / "decoder.json", captured_text(_understood(found)), bless)
+    check_recorded(folder / "decoder.json", captured_text(found.captured), bless)
 
 
 # --- what is answered ---------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ class Capture(Answer):
     is `Refused`, and there is a step of it alone.
     """
 
-    captured: Captured | Refused
+    found: Captured | Refused
     call: str
     steps: tuple[CodeStep, ...] = ()
     is_from_cache: bool = False
@@ -55,19 +55,24 @@ class Capture(Answer):
     model_file: str = ""
 
     @property
+    def captured(self) -> Captured:
+        """What was understood of the model; raises where its operators were not all recognised."""
+        if isinstance(self.found, Refused):
+            raise InvalidInput(self.found.why)
+        return self.found
+
+    @property
     def model(self) -> Model:
         """As every other call takes it."""
-        if isinstance(self.captured, Refused):
-            raise InvalidInput(self.captured.why)
         return captured_model(self.captured)
 
     @property
     def name(self) -> str:
-        return self.captured.name
+        return self.found.name
 
     @property
     def num_parameters(self) -> int:
-        return self.captured.num_parameters
+        return self.found.num_parameters
 
     @property
     def fits(self) -> bool:
@@ -86,15 +91,15 @@ class Capture(Answer):
     @property
     def tables(self) -> tuple[Table, ...]:
         steps = tuple(table for step in self.steps for table in eager_tables(step.record))
-        if isinstance(self.captured, Refused):
-            return (*steps, _refused_table(self.captured))
+        if isinstance(self.found, Refused):
+            return (*steps, _refused_table(self.found))
         return (*steps, *captured_tables(self.record))
 
     @property
     def _record(self) -> Record:
         steps = [step.record for step in self.steps]
-        if isinstance(self.captured, Refused):
-            found = self.captured
+        if isinstance(self.found, Refused):
+            found = self.found
             return {"name": found.name, "num_parameters": found.num_parameters, "why_not": found.why, "steps": steps}
         record = captured_record(
             self.model, is_from_cache=self.is_from_cache, remarks=self.remarks, model_file=self.model_file
@@ -103,7 +108,7 @@ class Capture(Answer):
 
     @property
     def page(self) -> Page:
-        if isinstance(self.captured, Refused):
+        if isinstance(self.found, Refused):
             return plain_page(self.headline, self.tables)
         page = captured_page(self.record, f"{self.headline}.")
         tables = tuple(table for step in self.steps for table in eager_tables(step.record))
@@ -112,8 +117,6 @@ class Capture(Answer):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the model file, JSON that every command takes as a model."""
-        if isinstance(self.captured, Refused):
-            raise InvalidInput(self.captured.why)
         write_captured(self.captured, path)
 
 
@@ -146,7 +149,7 @@ def found_capture(request: CaptureRequest, tell: Callable[[str], None] = lambda 
         _check_chip(request)
         found = captured(capture_job, tell)
         return Capture(
-            captured=found.captured, call=shown.call, is_from_cache=found.is_from_cache, remarks=found.remarks
+            found=found.captured, call=shown.call, is_from_cache=found.is_from_cache, remarks=found.remarks
         )
     return _with_step(request, capture_job, shown.call, tell)
 
@@ -174,10 +177,10 @@ def _with_step(request: CaptureRequest, capture_job: CaptureJob, call: str, tell
     except (InvalidInput, NotModelled) as error:
         step, num_parameters = code_step(capture_job, trained, chip, host, None, tell)
         refused = Refused(name=step.name, why=str(error), num_parameters=num_parameters)
-        return Capture(captured=refused, call=call, steps=(step,))
+        return Capture(found=refused, call=call, steps=(step,))
     step, _ = code_step(capture_job, trained, chip, host, found.captured, tell)
     return Capture(
-        captured=found.captured,
+        found=found.captured,
         call=call,
         is_from_cache=found.is_from_cache,
         remarks=found.remarks,

@@ -48,7 +48,7 @@ def capture(
     aside = stream("stderr") or io.StringIO()  # what the user's code prints is no part of the answer
     with telling("capturing") as tell, redirect_stdout(aside):
         found = found_capture(request, tell=tell)
-    if isinstance(found.captured, Refused):
+    if isinstance(found.found, Refused):
         _show(found, html=html, as_json=as_json)
         return
     if not out:

@@ -66,7 +66,7 @@ def _recorded(asked: CaptureJob, trained: TrainedAs, tell: Tell) -> TargetStep:
     if isinstance(inputs, str):
         inputs = inputs_from_text(inputs)
     if inputs is None and has_examples(module):
-        inputs, _notes = examples_of(module, asked.batch, asked.seq)
+        inputs = examples_of(module, asked.batch, asked.seq).inputs
     if inputs is None:
         raise InvalidInput(f"nothing says what {type(module).__name__} is called with; say --inputs")
     read = read_inputs(module, inputs, asked.seq_dim)
