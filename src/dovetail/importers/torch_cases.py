@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -172,6 +173,7 @@ def torchvision_models() -> Any:
 
 def _of_transformers(case: Case, dtype: Any) -> BuiltCase:
     torch, transformers = torch_library(), transformers_library()
+    from dovetail.importers.torch_examples import examples_of
     from dovetail.importers.torch_run import quiet
 
     config = dict(case.config)
@@ -187,9 +189,12 @@ def _of_transformers(case: Case, dtype: Any) -> BuiltCase:
         except ValueError:  # the class has no such attention
             made._attn_implementation = "eager"
             module = kind_of(made)
-    module = module.to(dtype).train()
+    module = module.to(device="meta", dtype=dtype).train()
     module.config.use_cache = False
-    if module.main_input_name == "pixel_values":
+    takes = set(inspect.signature(module.forward).parameters)
+    if module.main_input_name not in ("pixel_values", "input_ids") or {"input_ids", "pixel_values"} <= takes:
+        inputs = examples_of(module, case.batch, 0 if module.main_input_name != "input_ids" else case.seq).inputs
+    elif module.main_input_name == "pixel_values":
         inputs = _images(module, case, dtype)
     else:
         vocab = int(getattr(made.get_text_config(), "vocab_size", 0)) or FIRST_TOKEN + 1
