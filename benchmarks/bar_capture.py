@@ -52,7 +52,7 @@ class Refuse:
 asked = []
 sys.meta_path.insert(0, Refuse())
 import dovetail
-left_out = tuple(f"dovetail.{{name}}" for name in ("capture.torch_", "capture.onnx_", "explorer", "__main__"))
+left_out = tuple(f"dovetail.{{name}}" for name in ("importers.torch_", "importers.onnx_", "explorer", "__main__"))
 names = [found.name for found in pkgutil.walk_packages(dovetail.__path__, "dovetail.")]
 names = [name for name in names if not name.startswith(left_out)]
 for name in names:

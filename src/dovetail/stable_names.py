@@ -217,6 +217,7 @@ TYPES: Mapping[str, StableType] = {
         "Part",
         "kind name inputs extents operator weight weight_axes bias is_tied output_frac shared_frac stride "
         "num_heads num_kv_heads is_causal has_dropout score_kinds num_copies is_core is_whole",
+        later={"frozen": 0, "frozen_bias": 0, "window": 0},
     ),
     "Size": _stable("Size", "count num_batch num_seq per"),
     "Limit": _stable("Limit", "axis label size"),

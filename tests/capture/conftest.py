@@ -1,8 +1,15 @@
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+
+from dovetail.errors import InvalidInput
+from dovetail.importers.torch_library import torch_library
+
+with suppress(InvalidInput):  # tests that need PyTorch say so themselves
+    torch_library()  # first, so that torchvision of another build does not stop what tests import of transformers
 
 
 @pytest.fixture(autouse=True)

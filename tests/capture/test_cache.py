@@ -272,3 +272,36 @@ def test_what_was_asked_is_all_in_the_key():
     """A field added to the question must go into the keys too: this test names those that do."""
     in_keys = {"model", "example_inputs", "name", "batch", "seq", "seq_dim"}
     assert set(captures.CaptureJob.__dataclass_fields__) == in_keys | {"is_kept"}
+
+
+def expanded(folder: Path, times: int) -> Path:
+    """A file whose one constant, how often rows are repeated, lies beside it."""
+    onnx = pytest.importorskip("onnx", reason="onnx, an extra, is not installed")
+    import numpy as np
+    from onnx import TensorProto, helper, numpy_helper
+
+    sizes = numpy_helper.from_array(np.array([1, times, 16], dtype=np.int64), "sizes")
+    weight = numpy_helper.from_array(np.ones((16, 16), dtype=np.float32), "weight")
+    nodes = [
+        helper.make_node("Expand", ["x", "sizes"], ["wide"]),
+        helper.make_node("MatMul", ["wide", "weight"], ["y"]),
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 1, 16])
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "expanded", [x], [y], [sizes, weight])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    file = folder / "model.onnx"
+    (folder / "beside.bin").unlink(missing_ok=True)
+    onnx.save_model(model, str(file), save_as_external_data=True, location="beside.bin", size_threshold=0)
+    return file
+
+
+def test_numbers_that_lie_beside_an_onnx_file_are_in_its_key(tmp_path):
+    first = expanded(tmp_path, 4)
+    content = first.read_bytes()
+    narrow = dv.capture(first)
+    assert dv.capture(first).is_from_cache
+    wide = dv.capture(expanded(tmp_path, 256))
+    assert first.read_bytes() == content  # the file itself says the same
+    assert not wide.is_from_cache
+    assert wide.record["training_flop"] == 64 * narrow.record["training_flop"]

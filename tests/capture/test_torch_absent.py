@@ -10,7 +10,8 @@ import sys
 import pytest
 
 from dovetail.errors import InvalidInput
-from dovetail.importers.torch_model import captured_module, torch_library
+from dovetail.importers.torch_library import torch_library
+from dovetail.importers.torch_model import captured_module
 
 
 def test_without_pytorch_the_extra_is_named(monkeypatch):

@@ -234,12 +234,12 @@ def test_attributes_that_are_tensors_are_constants():
     assert constants == [(WIDTH,), (WIDTH,)]
 
 
-def test_frozen_parameters_are_constants_with_a_name():
+def test_frozen_parameters_have_their_own_source_and_a_name():
     model = nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, WIDTH, bias=False))
     model[0].requires_grad_(False)
     found = captured_module(model, (batch(),))
     assert parameters(found.recorded.base) == {"1.weight": (WIDTH, WIDTH)}
-    named = [tensor.name for tensor in found.recorded.base.tensors if tensor.source is Source.CONSTANT]
+    named = [tensor.name for tensor in found.recorded.base.tensors if tensor.source is Source.FROZEN]
     assert named == ["0.weight", "0.bias"]
     assert "2 parameters are frozen: 0.weight, 0.bias" in found.notes
     assert [step.word for step in found.recorded.base.steps] == ["linear", "linear"]

@@ -51,8 +51,10 @@ def _part(part: BlockOperator) -> None:
         _within("extents", size.count, 1, MAX_NUMBER)
     _axes("extents", (axes for _, axes in part.extents))
     _axes("weight_axes", (part.weight_axes,))
-    for label in ("weight", "bias", "num_heads", "num_kv_heads"):
+    for label in ("weight", "bias", "num_heads", "num_kv_heads", "window"):
         _within(label, getattr(part, label), 0, MAX_COUNT)
+    _within("frozen", part.frozen, 0, part.weight)
+    _within("frozen_bias", part.frozen_bias, 0, part.bias)
     for label in ("stride", "num_copies"):
         _within(label, getattr(part, label), 1, MAX_COUNT)
     for label in ("output_frac", "shared_frac"):

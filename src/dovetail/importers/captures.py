@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dovetail.errors import InvalidInput
 from dovetail.files.capture_cache import keep_capture, kept_capture
@@ -22,6 +22,9 @@ from dovetail.importers.targets import check_target, factory_of, is_config, is_o
 from dovetail.workload.layers import Sample
 from dovetail.workload.recorded.captured import Captured
 from dovetail.workload.recorded.record import Recorded
+
+if TYPE_CHECKING:
+    from dovetail.importers.torch_examples import Examples
 
 Tell = Callable[[str], None]
 
@@ -92,7 +95,7 @@ def _of_onnx(asked: CaptureJob, file: Path, tell: Tell) -> Found:
     if not file.is_file():
         raise InvalidInput(f"there is no file {quoted(str(file))}")
     name = asked.name or one_line(file.stem)
-    key = file_key(_digest(file), batch=asked.batch, seq=asked.seq, name=name) if asked.is_kept else ""
+    key = file_key(_digests(file), batch=asked.batch, seq=asked.seq, name=name) if asked.is_kept else ""
 
     def record() -> Captured:
         from dovetail.importers.onnx_model import recorded_onnx
@@ -101,6 +104,13 @@ def _of_onnx(asked: CaptureJob, file: Path, tell: Tell) -> Found:
         return _understood(recorded_onnx(file, batch=asked.batch, seq=asked.seq), name, (), tell)
 
     return _once(key, asked.is_kept, record)
+
+
+def _digests(file: Path) -> str:
+    """Of the file, and of what is read from others beside it."""
+    from dovetail.importers.onnx_beside import digest_beside
+
+    return f"{_digest(file)}\0{digest_beside(file)}"
 
 
 def _digest(file: Path) -> str:
@@ -149,7 +159,7 @@ def _config_name(config: Mapping[str, Any], where: str) -> str:
 def _of_module(asked: CaptureJob, tell: Tell) -> Found:
     """Of a module, of what builds one, or of a configuration in memory."""
     from dovetail.importers.torch_built import built, is_module
-    from dovetail.importers.torch_model import torch_library
+    from dovetail.importers.torch_library import torch_library
 
     model, inputs = asked.model, asked.example_inputs
     if asked.words:
@@ -180,9 +190,12 @@ def _of_recording(asked: CaptureJob, model: Any, inputs: Any, tell: Tell) -> Fou
     """Of a module that is there: what it does is seen by running it once, whatever its code depends on."""
     from dovetail.importers.torch_model import begun_module
 
-    inputs, notes = _inputs_of(asked, model, inputs)
+    example = _inputs_of(asked, model, inputs)
+    notes = example.notes
     tell("recording")
-    begun = begun_module(model, inputs, name=asked.name, seq_dim=asked.seq_dim)
+    begun = begun_module(
+        model, example.inputs, name=asked.name, seq_dim=asked.seq_dim, known=example.known, fixed=example.fixed
+    )
     key = recording_key(begun.digest, name=asked.name, notes=notes) if asked.is_kept else ""
 
     def record() -> Captured:
@@ -193,22 +206,21 @@ def _of_recording(asked: CaptureJob, model: Any, inputs: Any, tell: Tell) -> Fou
     return _once(key, asked.is_kept, record)
 
 
-def _inputs_of(asked: CaptureJob, model: Any, inputs: Any) -> tuple[Any, tuple[str, ...]]:
+def _inputs_of(asked: CaptureJob, model: Any, inputs: Any) -> Examples:
     """What the module is called with: as said, or made for a model that says what it reads; and what was assumed."""
-    from dovetail.importers.torch_examples import examples_of, has_examples
+    from dovetail.importers.torch_examples import Examples, examples_of, has_examples
 
     if isinstance(inputs, str):
         inputs = inputs_from_text(inputs)
     if inputs is None and has_examples(model):
-        made, notes = examples_of(model, asked.batch, asked.seq)
-        return made, notes
+        return examples_of(model, asked.batch, asked.seq)
     if asked.batch or asked.seq:
         message = "--batch and --seq are for a configuration or an ONNX file; of a module its example inputs say both"
         raise InvalidInput(message)
     if inputs is None:
         message = f"nothing says what {type(model).__name__} is called with; return (module, inputs) from its factory"
         raise InvalidInput(f"{message}, or say --inputs 'x:float32[2,512]'")
-    return inputs, ()
+    return Examples(inputs=inputs)
 
 
 def inputs_from_text(text: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Any
 import dovetail
 from dovetail.plugins import plugins_digest
 
-TOOLS = ("torch", "transformers", "onnx")
+TOOLS = ("torch", "transformers", "onnx", "torchvision", "diffusers", "peft")
 CODE = ("workload", "importers", "files/captured.py", "files/value_json.py")  # of Dovetail: what a capture follows from
 
 

@@ -44,7 +44,7 @@ def recorded_target(asked: CaptureJob, trained: TrainedAs, tell: Tell = lambda _
 
 
 def _recorded(asked: CaptureJob, trained: TrainedAs, tell: Tell) -> TargetStep:
-    from dovetail.importers.torch_model import torch_library
+    from dovetail.importers.torch_library import torch_library
 
     torch = torch_library()
     module, inputs = _built(asked, tell)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from dovetail.errors import InvalidInput, did_you_mean, shown
 from dovetail.files.entry import described
 from dovetail.files.text import quoted
 from dovetail.importers.shapes import InputShape
-from dovetail.importers.targets import blamed
-from dovetail.importers.torch_model import torch_library
-from dovetail.importers.torch_vision import mend_torchvision
+from dovetail.importers.targets import MAX_WORDS, blamed
+from dovetail.importers.torch_library import torch_library
 
 MOST_LAYERS = 512  # style: a count; four times as deep as released models
 BATCH = 2  # of example inputs: the graph is for any
 # Functions that make weights. What else makes a tensor stays real in a second attempt: factories read such numbers.
+_FLOAT_KEY, _FLOATS = "__float__", ("Infinity", "-Infinity", "NaN")
 _WEIGHTS = ("empty", "rand", "randn", "zeros", "ones")
 
 
@@ -87,15 +88,24 @@ def built_from_config(config: Mapping[str, Any], where: str = "") -> Built:
     if not isinstance(model_type, str):
         raise InvalidInput("a Hugging Face configuration says its model_type, and this one does not", where)
     _check_depth(config, where)
-    said = dict(config)
+    said = _with_floats(dict(config))
     said.pop("model_type")
     with blamed("reading the configuration"), quiet():
         if model_type not in transformers.CONFIG_MAPPING:
             known = list(transformers.CONFIG_MAPPING.keys())
             message = f"transformers {transformers.__version__} knows no model_type {quoted(model_type)}"
             raise InvalidInput(f"{message}{did_you_mean(model_type[:100], known)}", where)
-        found = transformers.CONFIG_MAPPING[model_type].from_dict(said)
+        kind = _imported(partial(transformers.CONFIG_MAPPING.__getitem__, model_type), f"what {model_type} needs")
+        found = kind.from_dict(said)
     return Built(module=_module_of(found, torch, where))
+
+
+def _with_floats(said: Any) -> Any:
+    """With the floats that JSON has no word for, which transformers writes as {"__float__": "Infinity"}."""
+    if isinstance(said, Mapping):
+        tag = said.get(_FLOAT_KEY) if len(said) == 1 else None
+        return float(tag) if tag in _FLOATS else {key: _with_floats(value) for key, value in said.items()}
+    return [_with_floats(value) for value in said] if isinstance(said, list) else said
 
 
 def _check_depth(config: Mapping[str, Any], where: str) -> None:
@@ -127,21 +137,35 @@ def _class_of(config: Any, where: str) -> Any:
         message = f"architectures must be names of classes, as in [LlamaForCausalLM]; got {described(said)}"
         raise InvalidInput(message, where)
     if named:
-        found = getattr(transformers, named, None)
+        found = _imported(partial(getattr, transformers, named, None), named)
         if not isinstance(found, type) or not issubclass(found, transformers.PreTrainedModel):
             message = f"transformers {transformers.__version__} has no class {quoted(named)}, and no other code is run"
             raise InvalidInput(f"{message}; name one of its own under architectures", where)
         return found
     for mapping in (transformers.MODEL_FOR_CAUSAL_LM_MAPPING, transformers.MODEL_MAPPING):
         if type(config) in mapping:
-            return mapping[type(config)]
+            return _imported(partial(mapping.__getitem__, type(config)), type(config).__name__)
     message = f"no model of transformers is built by {type(config).__name__} alone"
     raise InvalidInput(f"{message}; name a class under architectures", where)
 
 
+def _imported(find: Callable[[], Any], name: str) -> Any:
+    """What `find` gives: a class of transformers, which imports its file when it is first asked for."""
+    from dovetail.importers.torch_run import quiet
+
+    try:
+        with quiet():
+            return find()
+    except Exception as error:  # whatever a library beside it raises, such as torchvision of another build
+        cause: BaseException = error
+        while (before := cause.__cause__ or cause.__context__) is not None:
+            cause = before
+        message = " ".join(f"{type(cause).__name__}: {cause}".split())
+        raise InvalidInput(f"transformers cannot import {name}: {message[:MAX_WORDS]}") from error
+
+
 def transformers_library() -> Any:
-    """transformers, which is an extra of Dovetail."""
-    mend_torchvision()
+    torch_library()  # first, for what has to be done before transformers looks around
     try:
         import transformers
     except ImportError:

@@ -18,7 +18,7 @@ from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.text import JSON_LIMIT_BYTES, one_line, quoted
 from dovetail.importers.targets import blamed
 from dovetail.importers.torch_built import transformers_library
-from dovetail.importers.torch_model import torch_library
+from dovetail.importers.torch_library import torch_library
 from dovetail.importers.torch_vision import torchvision_models
 
 if TYPE_CHECKING:

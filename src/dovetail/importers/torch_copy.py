@@ -74,6 +74,12 @@ def settle(copied: torch.nn.Module) -> tuple[str, ...]:
         config.use_cache = False
     if cached and "use_cache" in inspect.signature(copied.forward).parameters:
         notes.append("the cache of keys and values is switched off, as trainers do")
+    for config in configs.values():  # which token a decoder starts with changes no shape
+        if getattr(config, "is_encoder_decoder", False) and getattr(config, "decoder_start_token_id", None) is None:
+            config.decoder_start_token_id = getattr(config, "pad_token_id", None) or 0
+    for module in copied.modules():
+        if hasattr(module, "warn_if_padding_and_no_attention_mask"):  # looks at tokens, and says something or nothing
+            module.warn_if_padding_and_no_attention_mask = lambda *_arguments, **_more: None
     kept = [module for module in copied.modules() if getattr(module, "gradient_checkpointing", False) is True]
     for module in kept:
         module.gradient_checkpointing = False
@@ -91,9 +97,10 @@ def parameter_notes(model: torch.nn.Module) -> tuple[str, ...]:
     tied = [f"{' and '.join(same[1:])} as {same[0]}" for same in names.values() if len(same) > 1]
     if tied:
         notes.append(f"shared weights are counted once: {named(tied)}")
-    frozen = [name for name, parameter in model.named_parameters() if not parameter.requires_grad]
+    frozen = {name: parameter.numel() for name, parameter in model.named_parameters() if not parameter.requires_grad}
     if frozen:
-        notes.append(f"{len(frozen)} parameters are frozen: {named(frozen)}")
+        count, total = sum(frozen.values()), sum(parameter.numel() for parameter in model.parameters())
+        notes.append(f"{count:,} of {total:,} parameters are frozen: {named(list(frozen))}")
     if not model.training:
         notes.append("the module is in eval mode, without dropout and batch statistics; call train() to have them")
     return tuple(notes)

@@ -45,6 +45,13 @@ def unknown_operator(name: str, operands: list[torch.Tensor], where: str) -> Not
     )
 
 
+def too_many_operators(name: str, most: int, where: str, line: str) -> NotModelled:
+    return NotModelled(
+        f"{where or 'the outermost module'} runs {name} once more after {most:,} operators{line}, as a loop over "
+        "positions does; capture it at fewer positions with --seq, or with a kernel in the place of that loop"
+    )
+
+
 def unknown_dtype(tensor: torch.Tensor, name: str, where: str) -> NotModelled:
     place = f" in {where}" if where else ""
     return NotModelled(

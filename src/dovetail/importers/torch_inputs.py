@@ -25,29 +25,37 @@ class Inputs:
     batch: int  # samples in the example
     seq: int  # positions in the example; 1 where it has none
     seq_dim: int
+    known: frozenset[str] = frozenset()  # whose numbers are known, as those of masks are
+    fixed: frozenset[str] = frozenset()  # whose sides do not follow the length
 
     def at(self, *, batch: int, seq: int) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The same on meta, with so many samples of so many positions."""
-        leaves = [self._resized(leaf, batch, seq) if isinstance(leaf, torch.Tensor) else leaf for leaf in self.leaves]
+        leaves = [
+            self._resized(name, leaf, batch, seq) if isinstance(leaf, torch.Tensor) else leaf
+            for name, leaf in zip(self.names, self.leaves, strict=True)
+        ]
         args, kwargs = tree_unflatten(leaves, self.structure)
         return tuple(args), dict(kwargs)
 
-    def _resized(self, tensor: torch.Tensor, batch: int, seq: int) -> torch.Tensor:
+    def _resized(self, name: str, tensor: torch.Tensor, batch: int, seq: int) -> torch.Tensor:
         shape = list(tensor.shape)
         if shape:
             dim = self.batch_dim if tensor.dim() > 1 else 0
-            shape[dim] = self._samples(tensor, shape[dim], batch)
-        for dim in self._dims_of_positions(tensor):
+            shape[dim] = self._samples(name, tensor, shape[dim], batch)
+        for dim in self._dims_of_positions(name, tensor):
             shape[dim] = shape[dim] * seq // self.seq
         return torch.empty(shape, dtype=tensor.dtype, device="meta").requires_grad_(tensor.requires_grad)
 
-    def _samples(self, tensor: torch.Tensor, num_given: int, batch: int) -> int:
+    def _samples(self, name: str, tensor: torch.Tensor, num_given: int, batch: int) -> int:
         """What `num_given`, found where the batch is, becomes at another batch.
 
         Without positions flat integers are indices of bags: so many a sample, or offsets and the end of the last.
+        Patches of images stand one after another, as many a sample.
         """
         if num_given == self.batch:
             return batch
+        if name in self.fixed and num_given % self.batch == 0:
+            return num_given // self.batch * batch
         if tensor.dim() == 1 and not tensor.is_floating_point() and self.seq == 1 and self.batch > 1:
             if num_given % self.batch == 0:
                 return num_given // self.batch * batch
@@ -55,8 +63,8 @@ class Inputs:
                 return batch + 1
         return num_given
 
-    def _dims_of_positions(self, tensor: torch.Tensor) -> list[int]:
-        if self.seq == 1:
+    def _dims_of_positions(self, name: str, tensor: torch.Tensor) -> list[int]:
+        if self.seq == 1 or name in self.fixed:
             return []
         is_index, shape = not tensor.is_floating_point(), tensor.shape
         if tensor.dim() == 1:
@@ -72,8 +80,14 @@ class Inputs:
         """The first, unless positions are."""
         return 1 if self.seq_dim == 0 else 0
 
-    def lengths(self, leaf: Any) -> list[int]:
-        return [leaf.shape[dim] for dim in self._dims_of_positions(leaf)] if isinstance(leaf, torch.Tensor) else []
+    def lengths(self) -> list[int]:
+        """All sides of the example that follow the length."""
+        return [
+            leaf.shape[dim]
+            for name, leaf in zip(self.names, self.leaves, strict=True)
+            if isinstance(leaf, torch.Tensor)
+            for dim in self._dims_of_positions(name, leaf)
+        ]
 
     def known_masks(self, args: Any, kwargs: Any) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         """Masks whose numbers the example has, repeated or cut to size; one of attention without numbers is of ones."""
@@ -83,7 +97,7 @@ class Inputs:
                 continue
             if name in self.assumed_masks():
                 yield leaf, torch.ones(leaf.shape, dtype=given.dtype, device="cpu")
-            elif not given.is_meta and (given.dtype == torch.bool or "mask" in name):
+            elif not given.is_meta and (given.dtype == torch.bool or "mask" in name or name in self.known):
                 numbers = given.detach().cpu()
                 for dim, size in enumerate(leaf.shape):
                     numbers = numbers.index_select(dim, torch.arange(size, device="cpu") % given.shape[dim])
@@ -105,12 +119,21 @@ class Inputs:
                 yield name, leaf
 
 
-def read_inputs(model: torch.nn.Module, example: Any, seq_dim: int | None) -> Inputs:
+def read_inputs(
+    model: torch.nn.Module,
+    example: Any,
+    seq_dim: int | None,
+    *,
+    known: frozenset[str] = frozenset(),
+    fixed: frozenset[str] = frozenset(),
+) -> Inputs:
     """Inputs as a tensor, a tuple of positional ones, or a mapping of named ones."""
     args, kwargs = _called_with(example)
     _check_signature(model, args, kwargs)
     leaves, structure = tree_flatten((args, kwargs))
+    names = tuple(_names(model, args, kwargs))
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    free = [leaf for name, leaf in zip(names, leaves, strict=True) if torch.is_tensor(leaf) and name not in fixed]
     batch_dim = 1 if seq_dim == 0 else 0
     sized = [tensor for tensor in tensors if tensor.dim() > batch_dim]
     if not sized or not sized[0].shape[batch_dim]:
@@ -119,17 +142,19 @@ def read_inputs(model: torch.nn.Module, example: Any, seq_dim: int | None) -> In
         )
     return Inputs(
         leaves=tuple(leaves),
-        names=tuple(_names(model, args, kwargs)),
+        names=names,
         structure=structure,
         batch=sized[0].shape[batch_dim],
-        seq=_positions(tensors, seq_dim),
+        seq=_positions(free, seq_dim),
         seq_dim=1 if seq_dim is None else seq_dim,
+        known=known,
+        fixed=fixed,
     )
 
 
 def other_lengths(inputs: Inputs, seq: int) -> tuple[int, ...]:
     """Lengths to try beside `seq`: about half of it, or a tile less; in whole tiles where there are some."""
-    lengths = [sizes for tensor in inputs.leaves for sizes in inputs.lengths(tensor)]
+    lengths = inputs.lengths()
     half, less = seq // 2, seq - TILE
     tried = (half - half % TILE or half, less, half, seq - 1)
     return tuple(

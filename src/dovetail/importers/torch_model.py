@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dovetail.errors import DovetailError, InvalidInput, NotModelled
+from dovetail.importers.torch_library import torch_library
 from dovetail.workload.recorded.record import Recorded, Recording
 
 if TYPE_CHECKING:
@@ -34,15 +35,6 @@ class TorchCapture:
     backward_flop: int
 
 
-def torch_library() -> Any:
-    """PyTorch, which is an extra of Dovetail."""
-    try:
-        import torch
-    except ImportError:
-        raise InvalidInput("capturing a PyTorch module needs PyTorch; pip install 'dovetail-codesign[torch]'") from None
-    return torch
-
-
 def recorded_module(model: Any, example_inputs: Any, *, name: str = "", seq_dim: int | None = None) -> Recorded:
     """What `captured_module` records, without its notes."""
     return captured_module(model, example_inputs, name=name, seq_dim=seq_dim).recorded
@@ -57,9 +49,20 @@ def captured_module(model: Any, example_inputs: Any, *, name: str = "", seq_dim:
     return begun_module(model, example_inputs, name=name, seq_dim=seq_dim).finished()
 
 
-def begun_module(model: Any, example_inputs: Any, *, name: str = "", seq_dim: int | None = None) -> Begun:
-    """`model` after its first recording; what it is kept under follows from that, and the others can be spared."""
-    runs, notes = _prepared(model, example_inputs, name, seq_dim)
+def begun_module(
+    model: Any,
+    example_inputs: Any,
+    *,
+    name: str = "",
+    seq_dim: int | None = None,
+    known: frozenset[str] = frozenset(),
+    fixed: frozenset[str] = frozenset(),
+) -> Begun:
+    """`model` after its first recording; what it is kept under follows from that, and the others can be spared.
+
+    `known` names inputs whose numbers decide what runs, `fixed` those whose sides do not follow the length.
+    """
+    runs, notes = _prepared(model, example_inputs, name, seq_dim, known, fixed)
     return Begun(runs, runs.base(), notes)
 
 
@@ -104,7 +107,14 @@ class Begun:
         )
 
 
-def _prepared(model: Any, example_inputs: Any, name: str, seq_dim: int | None) -> tuple[_Runs, tuple[str, ...]]:
+def _prepared(
+    model: Any,
+    example_inputs: Any,
+    name: str,
+    seq_dim: int | None,
+    known: frozenset[str],
+    fixed: frozenset[str],
+) -> tuple[_Runs, tuple[str, ...]]:
     """A copy of the module to run, and what is to be said of it already."""
     torch = torch_library()
     from dovetail.importers.torch_copy import meta_copy, parameter_notes, settle, unwrapped
@@ -115,7 +125,7 @@ def _prepared(model: Any, example_inputs: Any, name: str, seq_dim: int | None) -
         raise InvalidInput(f"a PyTorch module is an instance of torch.nn.Module; got {type(model).__name__}")
     model = unwrapped(model)
     called = name or type(model).__name__
-    inputs = read_inputs(model, example_inputs, seq_dim)
+    inputs = read_inputs(model, example_inputs, seq_dim, known=known, fixed=fixed)
     with quiet():
         copied = meta_copy(model)
     if not any(parameter.requires_grad for parameter in copied.parameters()):

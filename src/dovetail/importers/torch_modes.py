@@ -11,7 +11,13 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dovetail.errors import InvalidInput
-from dovetail.importers.torch_failures import check_autocast, data_dependent, unknown_operator, user_line
+from dovetail.importers.torch_failures import (
+    check_autocast,
+    data_dependent,
+    too_many_operators,
+    unknown_operator,
+    user_line,
+)
 from dovetail.importers.torch_flop import product_flop
 from dovetail.importers.torch_functions import FINITE, MOVES, WHOLE, at_home
 from dovetail.importers.torch_known import KnownNumbers
@@ -21,6 +27,8 @@ from dovetail.importers.torch_recurrence import run_lstm
 from dovetail.importers.torch_tape import Tape, tensors_of
 
 WRITTEN_OUT = (torch.tensor, torch.as_tensor, torch.asarray)
+MOST_STEPS = 40_000  # twice those of the deepest decoders in use, mixtures of 94 layers
+REPEATS = (torch.repeat_interleave, torch.Tensor.repeat_interleave)
 
 
 class _Operator:
@@ -77,6 +85,8 @@ class OperatorListener(TorchDispatchMode):
     def _recorded(self, func: Any, operator: _Operator, args: Any, kwargs: Any, operands: list[torch.Tensor]) -> Any:
         tape, name = self.tape, operator.name
         check_autocast(tape.where)
+        if len(tape.steps) >= MOST_STEPS:
+            raise too_many_operators(name, MOST_STEPS, tape.where, user_line())
         if name in DATA_DEPENDENT or _picks_by_truth(name, args):
             return self._answered(func, name, args, kwargs)
         if operator.reader is None:
@@ -136,6 +146,10 @@ class FunctionListener(TorchFunctionMode):
                 return args[0]
         if func in WRITTEN_OUT and not isinstance(args[0] if args else kwargs.get("data"), torch.Tensor):
             return self._with_numbers(func, args, kwargs)
+        if func is torch.Tensor.tolist and (numbers := self.operators.known.of(args[0])) is not None:
+            return numbers.tolist()
+        if func in REPEATS and kwargs.get("output_size") is None:
+            kwargs = kwargs | self._repeated(args, kwargs)
         reader = WHOLE.get(func)
         if reader is None or self.operators.is_muted:
             return func(*args, **kwargs)
@@ -143,6 +157,12 @@ class FunctionListener(TorchFunctionMode):
         if whole is None:
             return func(*args, **kwargs)
         return self._as_one_step(func, args, kwargs, whole)
+
+    def _repeated(self, args: Any, kwargs: Any) -> dict[str, int]:
+        """How many rows repeating each so often makes, where the numbers of repeats are known."""
+        repeats = args[1] if len(args) > 1 else kwargs.get("repeats")
+        numbers = self.operators.known.of(repeats) if isinstance(repeats, torch.Tensor) else None
+        return {} if numbers is None else {"output_size": int(numbers.sum())}
 
     def _as_one_step(self, func: Any, args: Any, kwargs: Any, whole: Any) -> Any:
         tape = self.operators.tape

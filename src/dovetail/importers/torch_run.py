@@ -20,6 +20,7 @@ from dovetail.importers.torch_chances import settled_chances
 from dovetail.importers.torch_failures import is_our_own, raised, under_autocast
 from dovetail.importers.torch_gradients import Start, gradients_from, missed_parameters, start_of
 from dovetail.importers.torch_inputs import Inputs
+from dovetail.importers.torch_joined import rejoined
 from dovetail.importers.torch_modes import FunctionListener, OperatorListener
 from dovetail.importers.torch_tape import Tape
 from dovetail.workload.recorded.record import Recording, Source
@@ -46,7 +47,14 @@ def run(
     _name_all(tape, model, inputs, args, kwargs)
     for tensor, numbers in inputs.known_masks(args, kwargs):
         operators.known.learn(tensor, numbers)
-    with quiet() as said, settled_chances() as drawn, torch.enable_grad(), _writes_through_masks(), _uncompiled():
+    with (
+        quiet() as said,
+        settled_chances() as drawn,
+        torch.enable_grad(),
+        _writes_through_masks(),
+        _uncompiled(),
+        _unscripted(model),
+    ):
         outputs = _forward(model, args, kwargs, operators)
         _check_autocast(said, name)
         tape.finish()
@@ -59,8 +67,9 @@ def run(
             with operators:
                 _backward(start, name)
             notes += missed_parameters(model, tape, results)
+    recording, results = rejoined(Recording(name=name, tensors=tuple(tape.tensors), steps=tuple(tape.steps)), results)
     return TorchRecording(
-        recording=Recording(name=name, tensors=tuple(tape.tensors), steps=tuple(tape.steps)),
+        recording=recording,
         results=results,
         notes=tuple(note for note in (*notes, *_drawn(drawn)) if note),
         forward_flop=forward_flop,
@@ -73,6 +82,26 @@ def _uncompiled() -> contextlib.AbstractContextManager[object]:
     if "torch._dynamo" not in sys.modules:  # which takes seconds to import, and without which nothing is compiled
         return contextlib.nullcontext()
     return torch.compiler.set_stance("force_eager")  # type: ignore[no-any-return]
+
+
+@contextlib.contextmanager
+def _unscripted(model: torch.nn.Module) -> Iterator[None]:
+    """Functions that torch.jit.script compiled run as they were written: their operators cannot be seen otherwise."""
+    places = {type(module).__module__ for module in model.modules()}
+    scripted = [
+        (vars(sys.modules[place]), name, function)
+        for place in places
+        if place in sys.modules
+        for name, function in vars(sys.modules[place]).items()
+        if isinstance(function, torch.jit.ScriptFunction) and hasattr(function, "_torchdynamo_inline")
+    ]
+    for names, name, function in scripted:
+        names[name] = function._torchdynamo_inline
+    try:
+        yield
+    finally:
+        for names, name, function in scripted:
+            names[name] = function
 
 
 def _writes_through_masks() -> contextlib.AbstractContextManager[object]:
@@ -136,7 +165,7 @@ def _notes(operators: OperatorListener) -> tuple[str, ...]:
 
 def _name_all(tape: Tape, model: torch.nn.Module, inputs: Inputs, args: Any, kwargs: Any) -> None:
     for name, parameter in model.named_parameters():
-        tape.name_tensor(parameter, Source.PARAMETER if parameter.requires_grad else Source.CONSTANT, name)
+        tape.name_tensor(parameter, Source.PARAMETER if parameter.requires_grad else Source.FROZEN, name)
     for name, buffer in model.named_buffers():
         tape.name_tensor(buffer, Source.CONSTANT, name)
     for name, tensor in inputs.names_of(args, kwargs):

@@ -189,7 +189,7 @@ class Tape:
 
     def _new(self, tensor: torch.Tensor, source: Source, name: str, op: str = "") -> int:
         dtype, shape = DTYPES.get(tensor.dtype), tuple(tensor.shape)
-        if tensor.dtype == COMPLEX and source is not Source.PARAMETER:
+        if tensor.dtype == COMPLEX and source not in (Source.PARAMETER, Source.FROZEN):
             dtype, shape = "fp32", (*shape, 2)
         if dtype is None:
             raise unknown_dtype(tensor, name or f"what {op or 'the module'} makes", self.where)
@@ -213,7 +213,7 @@ class Tape:
     def _is_weight(self, number: int) -> bool:
         """Trained or frozen."""
         tensor = self.tensors[number]
-        return tensor.source in (Source.PARAMETER, Source.CONSTANT) and bool(tensor.name)
+        return tensor.source in (Source.PARAMETER, Source.FROZEN, Source.CONSTANT) and bool(tensor.name)
 
     def _stranger(self, tensor: torch.Tensor) -> int:
         """The value of a tensor that was made before the forward pass ran, and is held by something else."""

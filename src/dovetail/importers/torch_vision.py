@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 from dovetail.errors import InvalidInput
-from dovetail.importers.torch_model import torch_library
+from dovetail.importers.torch_library import torch_library
 
 MAX_OPERATORS = 64  # style: a bound on how many are named, so that this ends
 _KEPT: list[Any] = []  # definitions live as long as their library

@@ -87,7 +87,10 @@ def _resident_bytes(ops: Ops, precision: Precision, *, is_layer: bool) -> float:
     owned = ~ops.is_tied & (ops.phase == Phase.FORWARD)
     num_parameters = float((ops.weight_elements + ops.bias_elements)[owned].sum())
     gradient_bytes = precision.gradient_bytes if precision.has_persistent_gradients else 0.0
-    resident_bytes = num_parameters * (precision.weight_bytes + precision.optimizer_bytes + gradient_bytes)
+    num_trained = num_parameters - float(ops.frozen_elements[owned].sum())
+    resident_bytes = num_parameters * precision.weight_bytes + num_trained * (
+        precision.optimizer_bytes + gradient_bytes
+    )
     is_matrix = owned & are_matrices(ops, precision.entry, is_layer=is_layer)
     if not is_matrix.any():
         return resident_bytes

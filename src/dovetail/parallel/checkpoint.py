@@ -11,7 +11,7 @@ from dovetail.workload.optimizer import Precision
 
 def checkpoint_bytes(graph: Graph, precision: Precision) -> float:
     """Of the whole model: weights as they are kept, master weights and moments; gradients are made anew."""
-    total_bytes = graph.num_parameters * (precision.weight_bytes + precision.optimizer_bytes)
+    total_bytes = graph.num_parameters * precision.weight_bytes + graph.num_trained * precision.optimizer_bytes
     if precision.entry.matrix_update is None:
         return total_bytes
     elements = shard(graph, Plan()).table.updated_elements(precision.entry)
@@ -51,7 +51,15 @@ def _saved_bytes(sharded: ShardedPlan, run: StageGroup, precision: Precision, *,
     parameters = saved(held_elements(blocks, lambda block: block.parameters, has_owner=has_owner))
     if not has_state:
         return precision.weight_bytes * parameters
-    saved_bytes = (precision.weight_bytes + precision.optimizer_bytes) * parameters
+    trained = saved(
+        held_elements(
+            blocks,
+            lambda block: block.trained,
+            has_owner=has_owner,
+            tied=lambda block: block.tied - block.tied_frozen,
+        )
+    )
+    saved_bytes = precision.weight_bytes * parameters + precision.optimizer_bytes * trained
     if precision.entry.matrix_update is None:
         return saved_bytes
     matrices = held_elements(blocks, lambda b: b.matrices, has_owner=has_owner, tied=lambda b: b.tied_matrices)

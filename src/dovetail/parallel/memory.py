@@ -150,6 +150,16 @@ class Load:
         return held_elements(self._elements, lambda block: block.parameters, has_owner=self._has_owner)
 
     @cached_property
+    def trained(self) -> Owned:
+        """Those of `parameters` that are not frozen."""
+        return held_elements(
+            self._elements,
+            lambda block: block.trained,
+            has_owner=self._has_owner,
+            tied=lambda block: block.tied - block.tied_frozen,
+        )
+
+    @cached_property
     def gradients(self) -> Owned:
         return held_elements(self._elements, lambda block: block.gradients, has_owner=self._has_owner)
 
@@ -369,7 +379,7 @@ def _state_bytes(load: Load, precision: Precision) -> StageMemory:
 
     Offloaded, the optimizer's state is the host's, and so are the update, its buffers and a copy of the gradients.
     """
-    optimizer_bytes = optimizer_state_bytes(load.chosen, load.parameters, load.matrices, load.factors, precision)
+    optimizer_bytes = optimizer_state_bytes(load.chosen, load.trained, load.matrices, load.factors, precision)
     copied_bytes = held_bytes(load.chosen, load.gradients, precision.reduce_bytes, 1)
     framework = load.chosen.framework
     is_offloaded = load.chosen.offload_optimizer

@@ -20,7 +20,7 @@ from dovetail.parallel.plan import CONTEXT_COMM_TYPES, Plan, Plans, are_ties_apa
 from dovetail.units import Amount
 from dovetail.workload.graph import Axis, B, Block, BoolArray, FloatArray, Graph, IntArray, N, Ops, Phase
 from dovetail.workload.matrices import are_matrices, matrix_shapes
-from dovetail.workload.operators import Unit, dtype_bytes
+from dovetail.workload.operators import Unit, code_of, dtype_bytes
 from dovetail.workload.optimizers import Optimizer
 from dovetail.workload.training import policy_rows, with_recompute
 
@@ -251,6 +251,9 @@ class BlockElements:
     plain_sparse: Amount  # gradients of tables of which only looked-up rows have one
     expert_sparse: Amount
     tied: Amount  # parameters that an earlier block owns
+    plain_frozen: Amount = 0.0  # parameters that are not trained
+    expert_frozen: Amount = 0.0
+    tied_frozen: Amount = 0.0
     # of matrices that an optimizer such as Muon updates as matrices; 0 for other optimizers
     plain_matrices: Amount = 0.0
     expert_matrices: Amount = 0.0
@@ -279,6 +282,11 @@ class BlockElements:
     def parameters(self) -> tuple[Amount, Amount]:
         """Ordinary ones, and those of experts."""
         return self.plain, self.experts
+
+    @property
+    def trained(self) -> tuple[Amount, Amount]:
+        """Those of `parameters` that are not frozen: what an optimizer keeps state for."""
+        return self.plain - self.plain_frozen, self.experts - self.expert_frozen
 
     @property
     def gradients(self) -> tuple[Amount, Amount]:
@@ -311,7 +319,9 @@ def block_elements(ops: Ops, cuts: Cuts) -> BlockElements:
         for elements, split in zip(totals, splits, strict=True)
     )
     of_expert, of_expert_gradient, of_expert_bias = ((split & _EXPERT_AXES) != 0 for split in splits)
-    sparse = np.where(gradients < weights, gradients, 0.0)
+    is_table = (ops.kind[held] == code_of("embedding_bag")) & (ops.gradient_elements[held] > 0)
+    sparse = np.where(is_table & (gradients < weights), gradients, 0.0)
+    frozen = np.where(is_table, 0.0, weights - gradients)
     plain_bias, expert_bias = biases[:, ~of_expert_bias].sum(axis=1), biases[:, of_expert_bias].sum(axis=1)
     return BlockElements(
         plain=weights[:, ~of_expert].sum(axis=1) + plain_bias,
@@ -321,6 +331,9 @@ def block_elements(ops: Ops, cuts: Cuts) -> BlockElements:
         plain_sparse=sparse[:, ~of_expert_gradient].sum(axis=1),
         expert_sparse=sparse[:, of_expert_gradient].sum(axis=1),
         tied=weights[:, ops.is_tied[held]].sum(axis=1),
+        plain_frozen=frozen[:, ~of_expert].sum(axis=1),
+        expert_frozen=frozen[:, of_expert].sum(axis=1),
+        tied_frozen=frozen[:, ops.is_tied[held]].sum(axis=1),
     )
 
 

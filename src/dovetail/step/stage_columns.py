@@ -14,7 +14,7 @@ from dovetail.hardware.topology import num_ranks
 from dovetail.parallel.layout import StageGroup
 from dovetail.parallel.placement import Placements
 from dovetail.parallel.plan import RECOMPUTE_POLICIES
-from dovetail.parallel.sharding import BlockElements, Owned, is_owner_here
+from dovetail.parallel.sharding import BlockElements, Owned, is_owner_here, tied_parameters
 from dovetail.parallel.sharding import held_elements as stage_elements
 from dovetail.step.communication import by_group, timed
 from dovetail.step.work import StageWork, Work
@@ -47,19 +47,24 @@ class GradientSync:
 def held_elements(
     runs: tuple[StageGroup, ...], graph: Graph, table: WorkTable, rows: IntArray
 ) -> tuple[ParameterElements, ParameterElements]:
-    """Ordinary parameters and those of experts; tied ones count only where their owner is on another stage."""
+    """Trained parameters, ordinary and of experts; tied ones count only where their owner is on another stage."""
     cut = table.cuts.of_plan[rows]
     stages = [[(span.count, table.elements[span.block]) for span in run.spans] for run in runs]
     owners = [is_owner_here([graph.blocks[span.block].is_layer for span in run.spans]) for run in runs]
 
-    def total(of_block: Callable[[BlockElements], Owned], *, counts_tied: bool) -> list[FloatArray]:
+    def total(
+        of_block: Callable[[BlockElements], Owned],
+        *,
+        counts_tied: bool,
+        tied: Callable[[BlockElements], Amount] = tied_parameters,
+    ) -> list[FloatArray]:
         held = [
-            stage_elements(pieces, of_block, has_owner=counts_tied and owner)
+            stage_elements(pieces, of_block, has_owner=counts_tied and owner, tied=tied)
             for pieces, owner in zip(stages, owners, strict=True)
         ]
         return [np.stack(by_run, axis=1)[cut] for by_run in zip(*held, strict=True)]
 
-    parameters = total(lambda block: block.parameters, counts_tied=True)
+    parameters = total(lambda block: block.trained, counts_tied=True, tied=lambda block: block.tied - block.tied_frozen)
     gradients = total(lambda block: block.gradients, counts_tied=True)
     sparse = total(lambda block: block.sparse, counts_tied=False)
     plain, experts = (

@@ -210,7 +210,7 @@ class BlockBuilder:
         self, *, repeat: int = 1, is_layer: bool = True, boundary_activation_elements: int | None = None
     ) -> Block:
         """The finished block; it hands on what its input holds unless `boundary_activation_elements` says otherwise."""
-        mark_needs(self.rows)
+        mark_needs(self.rows, is_input_data=self.is_input_data)
         carried = (
             self.input_rows[0] * self.input_cols[0]
             if boundary_activation_elements is None

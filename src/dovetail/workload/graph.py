@@ -26,6 +26,7 @@ from dovetail.workload.operators import (
     NUM_WRITES,
     UNIT,
     Unit,
+    code_of,
 )
 from dovetail.workload.routing import EVENLY, Routing
 
@@ -152,6 +153,12 @@ class Ops:
         return np.asarray((self.phase == Phase.INPUT_GRAD) | (self.phase == Phase.WEIGHT_GRAD))
 
     @property
+    def frozen_elements(self) -> IntArray:
+        """Parameters of each row that are not trained; of a bag of embeddings only looked-up rows have a gradient."""
+        is_looked_up = (self.kind == code_of("embedding_bag")) & (self.gradient_elements > 0)
+        return np.where(is_looked_up, 0, self.weight_elements - self.gradient_elements)
+
+    @property
     def output_elements(self) -> FloatArray:
         """Elements of each row's output tensor."""
         b, m, n, _, v = self.extents.T.astype(np.float64)
@@ -269,6 +276,12 @@ class Block:
         owned = ~self.ops.is_tied
         return int(self.ops.weight_elements[owned].sum() + self.ops.bias_elements[owned].sum())
 
+    @property
+    def num_trained(self) -> int:
+        """Those of `num_parameters` that are not frozen."""
+        owned = ~self.ops.is_tied
+        return self.num_parameters - int(self.ops.frozen_elements[owned].sum())
+
 
 Kind = TypeVar("Kind", bound=Hashable)
 
@@ -315,6 +328,11 @@ class Graph:
     @property
     def num_parameters(self) -> int:
         return sum(block.repeat * block.num_parameters for block in self.blocks)
+
+    @property
+    def num_trained(self) -> int:
+        """Those of `num_parameters` that are not frozen."""
+        return sum(block.repeat * block.num_trained for block in self.blocks)
 
     @property
     def num_layers(self) -> int:

@@ -143,6 +143,12 @@ def causal_pairs_frac(seq: int, window: int = 0) -> float:
     return seen * (1 - seen / 2)
 
 
+def pairs_frac(seq: int, window: int = 0) -> float:
+    """The same of attention that looks `window` keys to either side, 0 for all; fewer beside an end."""
+    seen = min(window, seq) / seq if window else 1.0
+    return seen * (2 - seen)
+
+
 def close_region(build: BlockBuilder, sample: Sample, x: int, width: int, residual: int, has_dropout: bool) -> int:
     """Sums partial results over the tensor axis, then dropout and the residual add."""
     x = build.collective("reduce", x, sample.tokens, whole(width))
@@ -206,8 +212,9 @@ def attend(
     """Attention over `keys` positions, which under context parallelism devices exchange as the plan says: they gather
     keys and values, pass them round a ring, or deal heads out for positions.
 
-    `window`: keys that a causal query sees, 0 for all before it; `score_kinds` are element-wise operators on the
-    scores, which a fused kernel does on chip, as it does the softmax; `has_sinks`: heads have a learnt logit each.
+    `window`: keys that a query sees, before it or to either side, 0 for all; `score_kinds` are element-wise operators
+    on the scores, which a fused kernel does on chip, as it does the softmax; `has_sinks`: heads have a learnt logit
+    each.
     """
     kv_cols = (heads.key_cols[0] + heads.value_cols[0], heads.kv_axis)
     dealt = (heads.query_cols[0] + heads.output_cols[0], heads.axis)
@@ -216,7 +223,7 @@ def attend(
     batch_heads: Extent = (sample.batch * heads.num_heads, Axis.DATA | heads.axis | Axis.HEADS)
     queries: Extent = (sample.seq, Axis.QUERIES)
     sinks: Extent = (heads.num_heads, heads.axis) if has_sinks else (0, Axis.NONE)
-    frac = causal_pairs_frac(keys, window) if is_causal else 1.0
+    frac = causal_pairs_frac(keys, window) if is_causal else pairs_frac(keys, window)
     build.is_core = True
     if sample.attention in FLASH_KINDS:
         shape = (batch_heads, queries, (keys, Axis.HOPS), heads.key_width, heads.value_width)

@@ -18,7 +18,7 @@ _NOT_MODELLED = tuple(code_of(name) for name in ("convolution", "embedding_bag")
 
 def are_matrices(ops: Ops, optimizer: Optimizer, *, is_layer: bool) -> BoolArray:
     """Rows of `ops` whose weight goes by the optimizer's `matrix_update`; `is_layer` tells a hidden layer's block."""
-    has_weight = ops.weight_elements > 0
+    has_weight = ops.gradient_elements > 0
     is_all = optimizer.matrices == "all"
     if optimizer.matrix_update is None or not (is_all or is_layer):
         return np.zeros(len(ops), dtype=np.bool_)

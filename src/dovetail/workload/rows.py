@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.workload.graph import NUM_EXTENTS, Axis, FloatArray, IntArray, Need, Ops, Phase, csr
-from dovetail.workload.operators import OPERATORS, code_of, dtype_code
+from dovetail.workload.operators import OPERATORS, Unit, code_of, dtype_code
 
 Extent = tuple[int, Axis]
 ONE: Extent = (1, Axis.NONE)
+_WEIGHTED = ("linear", "expert_linear", "convolution", "recurrent_linear")
 _REPEATED_IN_BACKWARD = ("gather", "expert_gather", "context_gather")
 
 
@@ -39,6 +40,11 @@ class Row:
     phase: Phase = Phase.FORWARD
     side_bytes_per_element: float = 0.0
     need: Need = Need.NONE
+
+    @property
+    def is_frozen(self) -> bool:
+        """Whether it has a weight and no gradient of it."""
+        return self.weight[0] > 0 and self.gradient[0] == 0
 
 
 def rows_to_ops(rows: Sequence[Row]) -> Ops:
@@ -88,16 +94,37 @@ def _floats(values: Iterable[float]) -> FloatArray:
     return np.array(list(values), dtype=np.float64)
 
 
-def mark_needs(rows: Sequence[Row]) -> None:
+def have_gradients(rows: Sequence[Row], *, is_input_data: bool) -> list[bool]:
+    """Whether a gradient goes back to each row of a block, in whose first row comes in what other blocks made.
+
+    Where nothing is frozen and what came in has one, one goes to all. Else it begins at what is trained.
+    """
+    if not is_input_data and not any(row.is_frozen for row in rows):
+        return [True] * len(rows)
+    found: list[bool] = []
+    for index, row in enumerate(rows):
+        operator = OPERATORS[code_of(row.kind)]
+        is_trained = row.gradient[0] > 0 or row.bias[0] > 0
+        # a product without a weight of its own has one that another row owns
+        is_trained = is_trained or (operator.unit == Unit.TENSOR and row.kind in _WEIGHTED and not row.weight[0])
+        found.append(is_trained or any(found[i] for i in row.inputs if i < index) or (index == 0 and not is_input_data))
+    return found
+
+
+def mark_needs(rows: Sequence[Row], *, is_input_data: bool = False) -> None:
     """Note on every row who needs its output in the backward pass.
 
     A gather is looked through: it is repeated in the backward pass, so the parts are kept, not the whole
     (Korthikanti et al. 2022, section 4.2.2).
     """
+    has_gradient = have_gradients(rows, is_input_data=is_input_data)
     for index, row in enumerate(rows):
+        if not has_gradient[index]:
+            continue
         operator = OPERATORS[code_of(row.kind)]
         whose = Need.CORE if row.is_core else Need.OUTSIDE
-        kept = list(row.inputs) if operator.keeps_input else []
+        # the gradient of a product's input needs the weight alone
+        kept = list(row.inputs) if operator.keeps_input and not (row.is_frozen and row.kind in _WEIGHTED) else []
         if operator.keeps_output:
             kept.append(index)
         for tensor in kept:

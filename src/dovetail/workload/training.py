@@ -24,7 +24,7 @@ from dovetail.workload.optimizer import Precision
 from dovetail.workload.optimizers import Optimizer
 from dovetail.workload.recompute import AGAIN, saved_frac
 from dovetail.workload.rematerialisation import run_again_frac
-from dovetail.workload.rows import ONE, Extent, Row, rows_to_ops
+from dovetail.workload.rows import ONE, Extent, Row, have_gradients, rows_to_ops
 
 _TABLES = ("embedding", "embedding_bag")  # their backward pass is a gradient of weights, not of inputs
 _WITHOUT_GRADIENT = ("constant",)
@@ -99,10 +99,15 @@ def training_block(block: Block, precision: Precision) -> Block:
         for source in row.inputs:
             consumers[source].append(index)
     gradients: list[list[int]] = [[] for _ in forward]  # rows that give the gradient of a row's inputs
+    has_gradient = have_gradients(forward, is_input_data=block.is_input_data)
     for index in reversed(range(len(forward))):
+        if not has_gradient[index]:
+            continue
         arriving = [g for consumer in consumers[index] for g in gradients[consumer]]
         kept = [index, *([again[index]] if index in again else [])]
-        for row in _backward_rows(forward[index], block.is_input_data and forward[index].inputs == (0,)):
+        is_first = block.is_input_data and forward[index].inputs == (0,)
+        is_first = is_first or not any(has_gradient[source] for source in forward[index].inputs)
+        for row in _backward_rows(forward[index], is_first):
             rows.append(replace(_accumulating(row, precision), inputs=(*kept, *arriving)))
             if row.phase == Phase.INPUT_GRAD:
                 gradients[index].append(len(rows) - 1)
@@ -249,7 +254,7 @@ def _backward_rows(row: Row, is_first: bool) -> list[Row]:
     if operator.unit == Unit.NETWORK:
         return _backward_exchange(row)
     if row.kind in _TABLES:
-        return [_bare(row, Phase.WEIGHT_GRAD, name=f"{row.name}:dw")]
+        return [] if row.is_frozen else [_bare(row, Phase.WEIGHT_GRAD, name=f"{row.name}:dw")]
     if operator.unit == Unit.VECTOR or row.kind in ATTENTIONS:
         return [_bare(row, Phase.INPUT_GRAD, name=f"{row.name}:dx")]
     return _backward_products(row, is_first)
@@ -264,8 +269,9 @@ def _backward_products(row: Row, is_first: bool) -> list[Row]:
     if not (is_first and has_weight):
         dx: dict[str, object] = {"extents": (b, m, k, n, v), "distinct_frac": (c_frac, b_frac, a_frac)}
         gradients.append(_bare(row, Phase.INPUT_GRAD, name=f"{row.name}:dx", **dx))
-    dw: dict[str, object] = {"extents": (b, k, n, m, v), "distinct_frac": (a_frac, c_frac, b_frac)}
-    gradients.append(_bare(row, Phase.WEIGHT_GRAD if has_weight else Phase.INPUT_GRAD, name=f"{row.name}:dw", **dw))
+    if not (has_weight and row.is_frozen):
+        dw: dict[str, object] = {"extents": (b, k, n, m, v), "distinct_frac": (a_frac, c_frac, b_frac)}
+        gradients.append(_bare(row, Phase.WEIGHT_GRAD if has_weight else Phase.INPUT_GRAD, name=f"{row.name}:dw", **dw))
     if row.bias[0]:
         rows = (b[0] * m[0], b[1] | m[1]) if row.kind == "expert_linear" else m  # those of every expert
         db: dict[str, object] = {"extents": (ONE, rows, n, ONE, ONE), "distinct_frac": (1.0, 1.0, 1.0), "math": ""}

@@ -69,6 +69,18 @@ def as_word(word: str, **attributes: Attribute) -> Reader:
     return reading
 
 
+def as_numbered(word: str) -> Reader:
+    """The same of two operands, of which the second may be a whole number: how far apart positions are, say."""
+
+    def reading(call: Call) -> Reading:
+        other = call.arguments.get("other")
+        if isinstance(other, int) and not isinstance(other, bool):
+            return Reading(word=word, inputs=call.inputs, attributes=(("number", other),))
+        return Reading(word=word, inputs=call.inputs)
+
+    return reading
+
+
 def reader_of(name: str) -> Reader | None:
     """That of `aten::relu_` is that of `aten::relu`: whether it writes in place is another matter. None: unknown."""
     for known in (name, name.removesuffix("_")):

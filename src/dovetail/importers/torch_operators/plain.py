@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.importers.torch_operators import Call, Reading, as_word, torch_operators
+from dovetail.importers.torch_operators import Call, Reading, as_numbered, as_word, torch_operators
 
 PLAIN: dict[str, str] = {
     "view": """view _unsafe_view reshape _reshape_alias t transpose permute expand slice select unsqueeze squeeze detach
@@ -53,7 +53,7 @@ PLAIN: dict[str, str] = {
     "where": "where masked_fill",
     "dropout": "dropout native_dropout feature_dropout alpha_dropout feature_alpha_dropout",
     "reduce": """amax amin max min argmax argmin aminmax var var_mean std std_mean prod norm linalg_vector_norm all any
-        logsumexp nansum count_nonzero dot vdot dist renorm""",
+        logsumexp nansum count_nonzero dot vdot dist renorm _is_all_true _is_any_true""",
     "sort": "sort argsort kthvalue median nanmedian mode msort",
     "topk": "topk",
     "cumsum": "cumsum cumprod cummax cummin logcumsumexp histc bucketize searchsorted diff",
@@ -68,9 +68,11 @@ MADE_OF_NOTHING = """arange ones zeros full empty empty_strided empty_permuted e
     fill zero exponential random geometric log_normal cauchy hann_window hamming_window bartlett_window
     blackman_window"""
 
+NUMBERED = ("sub", "subtract", "eq", "ne", "lt", "le", "gt", "ge", "floor_divide")  # masks compare positions by these
+
 for _word, _names in PLAIN.items():
     for _name in _names.split():
-        torch_operators.register(f"aten::{_name}")(as_word(_word))
+        torch_operators.register(f"aten::{_name}")(as_numbered(_word) if _name in NUMBERED else as_word(_word))
 
 
 def _constant(call: Call) -> Reading:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dovetail.importers.torch_operators import Call, Reading, torch_operators
+from dovetail.importers.torch_operators import Call, Reading, as_numbered, torch_operators
 from dovetail.workload.recorded.record import Attribute
 
 
@@ -23,10 +23,6 @@ def _cast(call: Call) -> Reading:
     tensor, dtype = call.arguments["self"], call.arguments.get("dtype")
     moved = dtype is None or dtype == tensor.dtype
     return Reading(word="copy" if moved else "cast", inputs=call.inputs)
-
-
-def _add(call: Call) -> Reading:
-    return Reading(word="add", inputs=call.inputs)
 
 
 def _pow(call: Call) -> Reading:
@@ -104,6 +100,12 @@ def _matrix_by_vector(call: Call) -> Reading:
 
 def _grouped(call: Call) -> Reading:
     return Reading(word="grouped_linear", inputs=call.numbers("self", "mat2", "offs"))
+
+
+def _solved(call: Call) -> Reading:
+    """X of A X = B, or of X A = B: half of the product with a matrix as large as A."""
+    names = ("self", "B") if call.arguments.get("left", True) else ("B", "self")
+    return Reading(word="matmul", inputs=call.numbers(*names), attributes=(("triangular", True),))
 
 
 def _sides(given: Any, rank: int) -> tuple[int, ...]:
@@ -189,7 +191,7 @@ def _linear(call: Call) -> Reading:
 
 READERS = {
     "_to_copy": _cast,
-    "add": _add,
+    "add": as_numbered("add"),
     "pow square": _pow,
     "sum": _summed("sum"),
     "mean": _summed("mean"),
@@ -201,6 +203,7 @@ READERS = {
     "bmm baddbmm": _batched_product,
     "mv": _matrix_by_vector,
     "_grouped_mm": _grouped,
+    "linalg_solve_triangular": _solved,
     "convolution _convolution": _convolution,
     "max_pool2d_with_indices max_pool3d_with_indices max_pool1d max_pool2d max_pool3d "
     "fractional_max_pool2d fractional_max_pool3d": _pool("maxpool"),

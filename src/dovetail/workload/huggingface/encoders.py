@@ -57,6 +57,7 @@ def _t5(fields: Fields, name: str, *, is_tied: bool, projection: str) -> Shape:
     has_dropout, is_tied = fields.is_dropping("dropout_rate", 0.1), fields.flag("tie_word_embeddings", is_tied)
     fields.must_be("is_encoder_decoder", True)
     fields.ignore("relative_attention_max_distance", "dense_act_fn", "is_gated_act")  # the last two are derived
+    fields.ignore("scale_decoder_outputs")  # by one number, before the head
     shape = Transformer(
         name=name,
         num_layers=fields.layers("num_decoder_layers", num_layers),

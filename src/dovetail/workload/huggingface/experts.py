@@ -65,7 +65,9 @@ def gpt_oss(fields: Fields, name: str) -> Shape:
     fields.must_be(
         "experts_per_token", num_experts_per_token
     )  # an older name, which released configs have beside the other
-    fields.ignore("swiglu_limit", "initial_context_length")  # where the gate is clamped; before yarn stretched it
+    fields.ignore(
+        "swiglu_limit", "swiglu_alpha", "initial_context_length"
+    )  # of the clamped gate; before yarn stretched it
     shape = replace(
         shape,
         qkv_bias=has_bias,
@@ -81,7 +83,8 @@ def gpt_oss(fields: Fields, name: str) -> Shape:
 
 def _with_qwen_experts(fields: Fields, shape: Transformer, *, has_shared: bool) -> Transformer:
     """Experts in one of every `decoder_sparse_step` layers, but for those that `mlp_only_layers` names."""
-    num_experts = fields.count("num_experts")
+    name = "num_local_experts" if "num_experts" not in fields.config else "num_experts"  # as transformers 5 writes it
+    num_experts = fields.count(name)
     experts = Experts(
         num_experts=num_experts,
         num_experts_per_token=_chosen(fields, num_experts),

@@ -36,6 +36,8 @@ class BlockOperator:
     weight: int = 0
     weight_axes: int = 0
     bias: int = 0
+    frozen: int = 0  # of the weight, elements that are not trained
+    frozen_bias: int = 0
     is_tied: bool = False
     output_frac: float = 1.0
     shared_frac: float = 1.0  # of a product's second operand, or a convolution's input: distinct elements over touched
@@ -43,6 +45,7 @@ class BlockOperator:
     num_heads: int = 0
     num_kv_heads: int = 0
     is_causal: bool = False
+    window: int = 0  # keys that a query sees, to either side where attention is not causal; 0 for all
     has_dropout: bool = False
     score_kinds: tuple[str, ...] = ()
     num_copies: int = 1
@@ -116,6 +119,16 @@ class Captured:
             if not part.is_tied
         )
 
+    @property
+    def num_trained(self) -> int:
+        """Those of `num_parameters` that are not frozen."""
+        return sum(
+            stretch.repeat * (part.weight + part.bias - part.frozen - part.frozen_bias)
+            for stretch in self.stretches
+            for part in stretch.parts
+            if not part.is_tied
+        )
+
 
 def _block(stretch: Stretch, sample: Sample) -> Block:
     build = BlockBuilder(
@@ -136,6 +149,10 @@ def _block(stretch: Stretch, sample: Sample) -> Block:
         row.is_tied = part.is_tied
         if part.bias:  # not always one a column: some of the products it stands for may have none
             row.bias = (part.bias, row.bias[1])
+        if part.frozen or part.frozen_bias:
+            row.gradient = (max(0, row.gradient[0] - part.frozen), row.gradient[1])
+            row.weight = (row.weight[0] + part.frozen_bias, row.weight[1])
+            row.bias = (row.bias[0] - part.frozen_bias, row.bias[1])
     carried = stretch.carried.at(sample.batch, sample.seq)
     return build.block(repeat=stretch.repeat, is_layer=stretch.is_layer, boundary_activation_elements=carried)
 
@@ -235,6 +252,7 @@ def _attention(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs:
         heads,
         keys=keys[0],
         is_causal=part.is_causal,
+        window=part.window,
         has_dropout=part.has_dropout,
         score_kinds=part.score_kinds,
     )

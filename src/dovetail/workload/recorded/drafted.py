@@ -27,6 +27,8 @@ class Draft:
     weight: int = 0
     weight_axes: int = 0
     bias: int = 0
+    frozen: int = 0  # of the weight, elements that are not trained
+    frozen_bias: int = 0
     is_tied: bool = False
     output_frac: float = 1.0
     shared_frac: float = 1.0
@@ -34,6 +36,7 @@ class Draft:
     num_heads: int = 0
     num_kv_heads: int = 0
     is_causal: bool = False
+    window: int = 0  # keys that a query sees, 0 for all
     has_dropout: bool = False
     score_kinds: tuple[str, ...] = ()
     num_copies: int = 1
@@ -83,13 +86,13 @@ class Drafting:
                 found.append((parameter, min(self.flow.distinct(value), self.flow.num_recorded(parameter))))
         return found
 
-    def check_trained(self, node: Node, weight: int) -> None:
-        """Refuses a product with what is not trained: no operator of ours goes without the gradient of its weight."""
+    def check_weight(self, node: Node, weight: int) -> None:
+        """Refuses a convolution with what is no parameter: a buffer, or what data say."""
         flow = self.flow
-        if not flow.is_trained(weight) and not flow.is_from_data(weight):
+        if not flow.is_weight(weight):
             name = flow.tensors[flow.root(weight)].name or "its weight"
-            message = f"{name} of {node.where or flow.name} is not trained (a buffer, or frozen by requires_grad=False)"
-            raise NotModelled(f"{message}, and products without a gradient of their weight are not modelled; train it")
+            message = f"{name} of {node.where or flow.name} is no parameter"
+            raise NotModelled(f"{message}, and convolutions with anything else are not modelled; make it one")
 
     def activations(self, node: Node) -> list[int]:
         """What `node` reads, but for parameters and what has no gradient."""

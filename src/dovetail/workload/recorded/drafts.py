@@ -8,15 +8,18 @@ from dovetail.errors import NotModelled
 from dovetail.workload.recorded.captured import GATED
 from dovetail.workload.recorded.drafted import Draft, Drafting, rows_and_columns, short_name, vector
 from dovetail.workload.recorded.flow import Flow, Node
-from dovetail.workload.recorded.products import draw_attention, draw_grouped_linear, draw_linear, draw_matmul
-from dovetail.workload.recorded.record import Source
+from dovetail.workload.recorded.products import (
+    chosen_frac,
+    draw_attention,
+    draw_grouped_linear,
+    draw_linear,
+    draw_matmul,
+)
 from dovetail.workload.recorded.recurrences import draw_lstm
 from dovetail.workload.recorded.sizes import ONE, Size, product
 from dovetail.workload.recorded.windows import draw_average_pool, draw_convolution, draw_max_pool
-from dovetail.workload.recorded.words import FLOATS
 
 _ASIDE_BYTES = {"int": 8, "bool": 1, "fp32": 4}  # of what has no gradient; other floats have 2
-_FROZEN_FRAC = 0.01  # of what is trained: a table of sines is less, a frozen encoder more
 _FEW_OF_MANY = 4  # an operand that many times smaller than the other is a gate for each channel, not an equal
 
 
@@ -32,10 +35,25 @@ def drafted(flow: Flow) -> Drafting:
             shapes = ", ".join(str(list(flow.tensors[value].shape)) for value in node.inputs)
             message = f"{node.op or node.word} of {shapes} in {node.where or flow.name} is not modelled with a gradient"
             raise NotModelled(f"{message}; write that part with operators that are, or leave it out of the model")
+        before = len(drafting.drafts)
         draw(drafting, node)
-    _check_frozen(flow)
+        _own_the_rest(drafting, node, drafting.drafts[before:])
     drafting.drafts[:0] = _aside(drafting)
     return drafting
+
+
+def _own_the_rest(drafting: Drafting, node: Node, drawn: list[Draft]) -> None:
+    """A parameter that a node reads as others read activations belongs to it too: a table of positions in a norm."""
+    flow = drafting.flow
+    found = {flow.thin(value) for value in node.inputs}
+    held = {parameter for draft in drawn for parameter, _ in draft.owns}
+    for parameter, count in drafting.parameters(node.inputs):
+        if drawn and parameter in found and parameter not in held:
+            drawn[-1].owns = [*drawn[-1].owns, (parameter, count)]
+            if drawn[-1].kind in ("vector", "attention"):
+                drawn[-1].weight += count
+            else:
+                drawn[-1].bias += count
 
 
 def _check_filled(flow: Flow, node: Node) -> None:
@@ -43,22 +61,6 @@ def _check_filled(flow: Flow, node: Node) -> None:
     if not all(flow.num_recorded(value) for value in node.outputs):
         message = f"{node.op or node.word} in {node.where or flow.name} makes a tensor without elements"
         raise NotModelled(f"{message}; give every layer a width of at least 1")
-
-
-def _check_frozen(flow: Flow) -> None:
-    """Refuses a model of which a part worth counting is frozen: it computes and takes memory, and has no gradient."""
-    total = sum(tensor.num_elements for tensor in flow.tensors if tensor.source is Source.PARAMETER)
-    for node in flow.nodes:
-        if node.word not in ("embedding", "linear", "matmul", "convolution", "grouped_linear") or not flow.aside(node):
-            continue
-        for value in node.inputs:
-            tensor = flow.tensors[flow.root(value)]
-            is_weight = tensor.source is Source.CONSTANT and tensor.dtype in FLOATS
-            if is_weight and tensor.num_elements > _FROZEN_FRAC * total:
-                message = (
-                    f"{tensor.name or 'a constant'} of {node.where or flow.name}, {tensor.num_elements:,} elements"
-                )
-                raise NotModelled(f"{message}, is frozen, and training a part of a model is not modelled; train it")
 
 
 def _aside(drafting: Drafting) -> list[Draft]:
@@ -209,7 +211,7 @@ def _moved(operator: str) -> Callable[[Drafting, Node], None]:
 
     def draw(drafting: Drafting, node: Node) -> None:
         rows, cols = rows_and_columns(drafting.flow.sides[node.output])
-        vector(drafting, node, operator, node.output, sizes=(rows, cols))
+        vector(drafting, node, operator, node.output, sizes=(rows * chosen_frac(node), cols))
 
     return draw
 

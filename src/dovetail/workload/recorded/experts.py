@@ -53,6 +53,8 @@ def _mark(draft: Draft, products: list[Draft]) -> None:
         draft.sizes[ROWS] = products[0].sizes[LEAD] * products[0].sizes[ROWS]
         draft.axes[ROWS] = int(Axis.EXPERT) | rows
         draft.axes[COLS] = int(Axis.EXPERT_TENSOR)
+        if draft.sizes[COLS] == products[0].sizes[LEAD] * products[-1].sizes[INNER]:  # all experts side by side
+            draft.sizes[COLS] = products[-1].sizes[INNER]
 
 
 def _divide_mixture(drafting: Drafting, permute: Draft, products: list[Draft], unpermute: Draft) -> None:

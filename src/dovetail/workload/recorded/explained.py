@@ -21,7 +21,12 @@ _SAME_FRAC = 0.01  # how far gradients may differ from what was recorded without
 def graph_notes(captured: Captured, recorded: Recorded, flow: Flow, drafts: list[Draft]) -> tuple[str, ...]:
     """What is not divided, what is not in the graph, and what is charged more than once."""
     num_layers = sum(stretch.repeat for stretch in captured.stretches if stretch.is_layer)
-    notes = _tensor_notes(drafts, recorded), _aside_notes(flow, drafts, recorded), _shared_notes(drafts, num_layers)
+    notes = (
+        _tensor_notes(drafts, recorded),
+        _aside_notes(flow, drafts, recorded),
+        _shared_notes(drafts, num_layers),
+        _mixture_notes(flow),
+    )
     return tuple(note for found in notes for note in found)
 
 
@@ -70,6 +75,16 @@ def _shared_notes(drafts: list[Draft], num_layers: int) -> tuple[str, ...]:
     return (f"{message}, and what stages would exchange for them is not modelled",)
 
 
+def _mixture_notes(flow: Flow) -> tuple[str, ...]:
+    """Experts that all rows go through, where what counts is the rows that were chosen for each."""
+    found = next((node for node in flow.nodes if node.word == "permute" and "chosen" in node.attributes), None)
+    if found is None:
+        return ()
+    chosen, experts = found.number("chosen", 1), found.number("experts", 1)
+    message = f"this code runs every row by all {experts} experts; counted are the {chosen} that a row chooses"
+    return (f"{message}, as kernels for experts compute them",)
+
+
 def _aside_notes(flow: Flow, drafts: list[Draft], recorded: Recorded) -> tuple[str, ...]:
     """Products that no gradient goes through, where they are worth a word: they are not in the graph."""
     left_out = sum(
@@ -86,7 +101,7 @@ def _aside_notes(flow: Flow, drafts: list[Draft], recorded: Recorded) -> tuple[s
 
 def gradient_notes(captured: Captured, recorded: Recorded, backward_flop: float) -> tuple[str, ...]:
     """Whether the gradients that follow from the forward pass take the FLOP that were recorded for them."""
-    if not backward_flop:
+    if not backward_flop or any(note.startswith("this code runs every row") for note in captured.notes):
         return ()
     sample = Sample(batch=recorded.batch, seq=recorded.seq, dtype="bf16")
     forward = captured.forward(sample)

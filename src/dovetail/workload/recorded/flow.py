@@ -15,6 +15,8 @@ from dovetail.workload.recorded.record import Attribute, Recorded, Source, Tenso
 from dovetail.workload.recorded.sizes import Size, product, tensor_sides
 from dovetail.workload.recorded.words import FLOATS, FREE
 
+PARAMETERS = (Source.PARAMETER, Source.FROZEN)
+
 
 @dataclass(slots=True, eq=False)
 class Node:
@@ -110,12 +112,12 @@ class Flow:
         return self.tensors[self.root(value)].source
 
     def is_parameter(self, value: int) -> bool:
-        return self.source(value) is Source.PARAMETER
+        return self.source(value) in PARAMETERS
 
     def is_trained(self, value: int) -> bool:
-        """Whether a parameter has a part in it, so that it has a gradient."""
+        """Whether a parameter has a part in it, so that it is of the model; frozen ones count too."""
         root = self.root(value)
-        return self.tensors[root].source is Source.PARAMETER or self._trained.get(root, False)
+        return self.tensors[root].source in PARAMETERS or self._trained.get(root, False)
 
     def is_from_data(self, value: int) -> bool:
         root = self.root(value)
@@ -125,10 +127,14 @@ class Flow:
         """Whether it has a gradient and depends on data: on more than parameters."""
         return self.is_trained(value) and self.is_from_data(value)
 
+    def is_weight(self, value: int) -> bool:
+        """Whether it is made of parameters and of no data."""
+        return self.is_trained(value) and not self.is_from_data(value)
+
     def parameter_of(self, value: int) -> int | None:
         """The parameter that `value` is, but for numbers added or multiplied, casts and copies; None if it is none."""
         value = self.thin(value)
-        if self.tensors[value].source is Source.PARAMETER:
+        if self.tensors[value].source in PARAMETERS:
             return value
         node = self.maker.get(value)
         if node is None or node.word not in ("add", "mul", "sub", "div", "neg", "exp", "where"):

@@ -68,8 +68,12 @@ def _merged(drafting: Drafting, products: list[Draft | None], maker: dict[int, D
     first = found[0]
     if len(found) < 2 or any(d.reads != first.reads or d.sizes[:2] != first.sizes[:2] for d in found):
         return None
-    if any(d.sizes[INNER] != first.sizes[INNER] for d in found):
+    if any(d.sizes[INNER] != first.sizes[INNER] or d.is_tied != first.is_tied for d in found):
         return None
+    if any((d.frozen, d.frozen_bias) != (d.weight, d.bias) for d in found) and any(
+        d.frozen + d.frozen_bias for d in found
+    ):
+        return None  # one that is trained beside one that is not
     gone = {draft.makes for draft in found}
     first.name = name
     total = first.sizes[COLS]
@@ -77,6 +81,8 @@ def _merged(drafting: Drafting, products: list[Draft | None], maker: dict[int, D
         total = type(total)(total.count + draft.sizes[COLS].count)
         first.weight += draft.weight
         first.bias += draft.bias
+        first.frozen += draft.frozen
+        first.frozen_bias += draft.frozen_bias
         first.owns = [*first.owns, *draft.owns]
         drafting.drafts.remove(draft)
     first.sizes[COLS] = total

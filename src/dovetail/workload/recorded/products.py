@@ -10,10 +10,9 @@ from dovetail.workload.recorded.sizes import ONE, Size, product
 def draw_linear(drafting: Drafting, node: Node) -> None:
     flow = drafting.flow
     x, weight, out = (flow.sides[value] for value in (node.inputs[0], node.inputs[1], node.output))
-    drafting.check_trained(node, node.inputs[1])
-    if flow.is_activation(node.inputs[1]) and len(x) == 1:  # a vector of weights, and rows
+    if not flow.is_weight(node.inputs[1]) and len(x) == 1:  # a vector of weights, and rows
         _add_linear(drafting, node, product(out), ONE, x[0])
-    elif flow.is_activation(node.inputs[1]):
+    elif not flow.is_weight(node.inputs[1]):
         draw_matmul(drafting, node)
     elif len(weight) == 1:
         _add_linear(drafting, node, product(out), ONE, weight[0])
@@ -36,10 +35,8 @@ def draw_matmul(drafting: Drafting, node: Node) -> None:
     """A product of two activations, or with a weight: one for all rows, or one for each of a batch."""
     flow = drafting.flow
     a, b, out = (flow.sides[value] for value in (node.inputs[0], node.inputs[1], node.output))
-    weights = [index for index, value in enumerate(node.inputs[:2]) if not flow.is_from_data(value)]
+    weights = [index for index, value in enumerate(node.inputs[:2]) if flow.is_weight(value)]
     inner = a[-1]
-    for index in weights:
-        drafting.check_trained(node, node.inputs[index])
     if not weights:
         _of_activations(drafting, node)
     elif len(b) == 1 and weights[0] == 1:
@@ -48,7 +45,9 @@ def draw_matmul(drafting: Drafting, node: Node) -> None:
         cols = b[-1] if weights[0] == 1 else a[-2]
         num_groups = max(1, flow.distinct(node.inputs[weights[0]]) // (cols * inner).count)
         rows = product(out).over(cols)
-        if num_groups > 1:
+        if num_groups > 1 and not drafting.parameters(node.inputs):  # made of parameters, as a query that is learnt
+            _of_activations(drafting, node)
+        elif num_groups > 1:
             _grouped(drafting, node, num_groups, rows, cols, inner)
         else:
             _add_linear(drafting, node, rows, cols, inner)
@@ -57,7 +56,8 @@ def draw_matmul(drafting: Drafting, node: Node) -> None:
 def _of_activations(drafting: Drafting, node: Node) -> None:
     flow = drafting.flow
     a, out = flow.sides[node.inputs[0]], flow.sides[node.output]
-    sizes = [product(out[:-2]), out[-2] if len(out) > 1 else ONE, out[-1], a[-1], ONE]
+    inner = a[-1] * Size(1, per=2) if node.attributes.get("triangular", False) else a[-1]
+    sizes = [product(out[:-2]), out[-2] if len(out) > 1 else ONE, out[-1], inner, ONE]
     draft = drafting.draw(node, "matmul", sizes, otherwise="matmul")
     draft.shared_frac = flow.distinct(node.inputs[1]) / flow.num_recorded(node.inputs[1])
 
@@ -65,7 +65,13 @@ def _of_activations(drafting: Drafting, node: Node) -> None:
 def draw_grouped_linear(drafting: Drafting, node: Node) -> None:
     flow = drafting.flow
     weight, out = flow.sides[node.inputs[1]], flow.sides[node.output]
-    _grouped(drafting, node, weight[0].count, product(out[:-1]), weight[-1], weight[-2])
+    rows = product(out[:-1]) * chosen_frac(node)
+    _grouped(drafting, node, weight[0].count, rows, weight[-1], weight[-2])
+
+
+def chosen_frac(node: Node) -> Size:
+    """Of the rows of a mixture that runs all of them by every expert, those that were chosen."""
+    return Size(node.number("chosen", 1), per=node.number("experts", 1)) * ONE
 
 
 def _grouped(drafting: Drafting, node: Node, num_groups: int, rows: Size, cols: Size, inner: Size) -> None:
@@ -74,7 +80,7 @@ def _grouped(drafting: Drafting, node: Node, num_groups: int, rows: Size, cols: 
     sizes = [groups, rows.over(groups), cols, inner, ONE]
     draft = drafting.draw(node, "expert_linear", sizes, otherwise="experts")
     draft.weight = (groups * cols * inner).count
-    draft.owns = drafting.parameters(node.inputs[1:2])
+    draft.owns = drafting.parameters(node.inputs[:2])
 
 
 def draw_attention(drafting: Drafting, node: Node) -> None:
@@ -95,6 +101,7 @@ def draw_attention(drafting: Drafting, node: Node) -> None:
             num_heads=num_heads,
             num_kv_heads=_num_kv_heads(drafting, node, num_heads),
             is_causal=bool(node.attributes.get("is_causal", False)),
+            window=node.number("window", 0),
             has_dropout=bool(node.attributes.get("dropout", 0.0)),
             score_kinds=tuple(str(node.attributes.get("score_kinds", "")).split()),
             owns=owned,

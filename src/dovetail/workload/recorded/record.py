@@ -19,6 +19,7 @@ class Source(Enum):
 
     STEP = "step"  # some step made it
     PARAMETER = "parameter"  # trained
+    FROZEN = "frozen"  # a parameter that is not
     INPUT = "input"  # given with every batch
     CONSTANT = "constant"  # a buffer, or a number written down: neither trained nor given
 

@@ -22,6 +22,7 @@ def stretches_of(drafts: list[Draft], flow: Flow) -> tuple[Stretch, ...]:
     moved = tuple(d for run in between for piece in pieces[run[0] : run[0] + run[1]] for d in piece.drafts)
     found: list[Stretch] = []
     names: dict[str, int] = defaultdict(int)
+    has_trained = False  # in what came before, so that a gradient goes back to there
     for run in runs:
         if run in between:  # a norm between two stacks of layers: once a step like the last, so it stands there
             continue
@@ -32,8 +33,14 @@ def stretches_of(drafts: list[Draft], flow: Flow) -> tuple[Stretch, ...]:
             comes_in=inside[0].comes_in,
             goes_on=inside[-1].goes_on,
         )
-        found.append(_stretch(whole, shapes, flow, repeat, is_first=not found, names=names))
+        has_trained = has_trained or (repeat > 1 and _is_trained(whole))
+        found.append(_stretch(whole, shapes, flow, repeat, is_first=not found or not has_trained, names=names))
+        has_trained = has_trained or _is_trained(whole)
     return _with_ends(found)
+
+
+def _is_trained(piece: DraftSpan) -> bool:
+    return any(draft.weight + draft.bias > draft.frozen + draft.frozen_bias for draft in piece.drafts)
 
 
 def _stretch(
@@ -130,6 +137,8 @@ def _part(draft: Draft, local: dict[int, int], used: dict[str, int]) -> BlockOpe
         weight=draft.weight,
         weight_axes=draft.weight_axes,
         bias=draft.bias,
+        frozen=draft.frozen,
+        frozen_bias=draft.frozen_bias,
         is_tied=draft.is_tied,
         output_frac=draft.output_frac,
         shared_frac=draft.shared_frac,
@@ -137,6 +146,7 @@ def _part(draft: Draft, local: dict[int, int], used: dict[str, int]) -> BlockOpe
         num_heads=draft.num_heads,
         num_kv_heads=draft.num_kv_heads,
         is_causal=draft.is_causal,
+        window=draft.window,
         has_dropout=draft.has_dropout,
         score_kinds=draft.score_kinds,
         num_copies=draft.num_copies,

@@ -10,7 +10,7 @@ from dovetail.workload.recorded.captured import Captured
 from dovetail.workload.recorded.drafted import COLS, ROWS, Draft, Drafting
 from dovetail.workload.recorded.drafts import drafted
 from dovetail.workload.recorded.explained import gradient_notes, graph_notes
-from dovetail.workload.recorded.flow import Flow, Node
+from dovetail.workload.recorded.flow import PARAMETERS, Flow, Node
 from dovetail.workload.recorded.merging import merge_products
 from dovetail.workload.recorded.patterns.attention import take_attention
 from dovetail.workload.recorded.patterns.cones import take_cones
@@ -20,10 +20,11 @@ from dovetail.workload.recorded.patterns.losses import take_losses
 from dovetail.workload.recorded.patterns.norms import take_norms
 from dovetail.workload.recorded.patterns.thin import take_thin
 from dovetail.workload.recorded.patterns.written import take_written
-from dovetail.workload.recorded.record import Recorded, Source
+from dovetail.workload.recorded.record import Recorded, Source, Tensor
 from dovetail.workload.recorded.sharding import divided
 from dovetail.workload.recorded.sizes import ONE
 from dovetail.workload.recorded.stretches import stretches_of
+from dovetail.workload.recorded.words import PRODUCTS
 
 # Each takes what it knows out of the flow; the order matters: what comes later reads what came before.
 PATTERNS: tuple[Callable[[Flow], None], ...] = (
@@ -66,10 +67,11 @@ def understood(
         num_steps=len(recorded.base.steps),
         notes=(*notes, *said),
     )
-    if not captured.num_parameters:
+    if not captured.num_trained:
         raise InvalidInput(f"{recorded.base.name} has no parameter that is trained, so there is no training to predict")
-    more = graph_notes(captured, recorded, flow, drafting.drafts) + gradient_notes(captured, recorded, backward_flop)
-    return replace(captured, notes=(*captured.notes, *more))
+    more = graph_notes(captured, recorded, flow, drafting.drafts)
+    captured = replace(captured, notes=(*captured.notes, *more))
+    return replace(captured, notes=(*captured.notes, *gradient_notes(captured, recorded, backward_flop)))
 
 
 def _take_all(flow: Flow) -> tuple[str, ...]:
@@ -83,11 +85,15 @@ def _take_all(flow: Flow) -> tuple[str, ...]:
 
 
 def _drop_unread(flow: Flow, read: set[int]) -> None:
-    """Takes out what only a part of some pattern read: a mask that a kernel makes itself, a cast of logits."""
+    """Takes out what only a part of some pattern read: a mask that a kernel makes itself, a cast of logits.
+
+    Products stay: a bias of scores that is one has to be computed, whoever adds it.
+    """
     while unread := [
         node
         for node in flow.main()
-        if not any(flow.readers[value] for value in node.outputs)
+        if node.word not in PRODUCTS
+        and not any(flow.readers[value] for value in node.outputs)
         and any(value in read for value in node.outputs)
         and not any(flow.is_parameter(value) for value in node.inputs)
     ]:
@@ -137,7 +143,7 @@ def _mark_tied(drafting: Drafting) -> None:
     Elements that nobody uses, such as positions beyond the length, are held by whoever uses the others.
     """
     tensors = drafting.flow.tensors
-    left = {index: t.num_elements for index, t in enumerate(tensors) if t.source is Source.PARAMETER}
+    left = {index: t.num_elements for index, t in enumerate(tensors) if t.source in PARAMETERS}
     holder: dict[int, Draft] = {}
     for draft in list(drafting.drafts):
         tied = []
@@ -152,6 +158,19 @@ def _mark_tied(drafting: Drafting) -> None:
             draft.weight += left[parameter]
         else:
             draft.bias += left[parameter]
+    for draft in drafting.drafts:
+        _freeze(draft, tensors)
+
+
+def _freeze(draft: Draft, tensors: list[Tensor]) -> None:
+    """Says how much of what a draft holds is not trained. Of a product the first that it owns is its weight."""
+    frozen = [tensors[parameter].source is Source.FROZEN for parameter, _ in draft.owns]
+    if draft.kind in ("vector", "attention"):
+        elements = sum(count for (_, count), is_frozen in zip(draft.owns, frozen, strict=True) if is_frozen)
+        draft.frozen = draft.weight if frozen and all(frozen) else min(elements, draft.weight)
+    elif frozen:
+        draft.frozen = draft.weight if frozen[0] else 0
+        draft.frozen_bias = draft.bias if all(frozen[1:]) and (frozen[1:] or frozen[0]) else 0
 
 
 def _tie(drafting: Drafting, draft: Draft, tied: list[bool]) -> None:

@@ -16,7 +16,7 @@ def draw_convolution(drafting: Drafting, node: Node) -> None:
     channels over input channels.
     """
     flow = drafting.flow
-    drafting.check_trained(node, node.inputs[1])
+    drafting.check_weight(node, node.inputs[1])
     x, weight, out = (flow.sides[value] for value in (node.inputs[0], node.inputs[1], node.output))
     groups = node.number("groups", 1)
     window = product(weight[2:]).count

@@ -19,7 +19,8 @@ Element by element:
     neg exp log sqrt rsqrt reciprocal abs cos sin erf tanh sigmoid relu gelu silu hardswish hardsigmoid
     unary           any other function of one tensor
     binary          any other function of two or more tensors (maximum, lerp, ...)
-    compare         of tensors, to truth values: le, ge, eq, logical_and, isinf, ...
+    compare         of tensors, to truth values: le, ge, eq, logical_and, isinf, ...; attribute `number` of the second
+                    operand where that is a whole one, as it is of add, sub and binary
     triangle        tril, triu: the mask of causal attention is made with it
     where           choose by truth values: where, masked_fill
     dropout         one output of interest
@@ -37,7 +38,8 @@ Over several elements:
     maxpool         attributes `window`, `stride` (of one side)
     avgpool         attributes `window`, `stride`; an adaptive one too, and an interpolation
 Products:
-    matmul          [..., m, k] by [..., k, n]; either may be a parameter
+    matmul          [..., m, k] by [..., k, n]; either may be a parameter; `triangular`: half of the first counts, as
+                    where a system of equations is solved
     linear          [..., k] by a weight of [n, k] (attribute `turned`: True) or [k, n] (False); then a bias if any
     convolution     x [batch, channels, *sides], weight [out, in / groups, *window], bias if any;
                     attributes `stride`, `padding` (tuples), `groups`, `turned` (transposed)

@@ -46,6 +46,9 @@ class Tape:
     def weight(self, *shape: Side, name: str = "") -> int:
         return self._tensor(shape, "bf16", Source.PARAMETER, name or f"weight_{len(self.tensors)}")
 
+    def frozen(self, *shape: Side) -> int:
+        return self._tensor(shape, "bf16", Source.FROZEN, f"frozen_{len(self.tensors)}")
+
     def buffer(self, *shape: Side, dtype: str = "bf16") -> int:
         return self._tensor(shape, dtype, Source.CONSTANT, "buffer")
 

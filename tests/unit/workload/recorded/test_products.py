@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 
-from dovetail.errors import NotModelled
 from tests.unit.workload.recorded.tapes import BATCH, HEADS, KEY, SEQ, B, S, Tape, at_base, drafting_of, only
 
 ROWS = BATCH * SEQ
@@ -111,9 +110,16 @@ def test_values_may_be_narrower_than_keys():
     assert draft.has_dropout
 
 
-def test_a_weight_that_is_not_trained_is_refused_by_name():
+def test_a_weight_that_is_a_buffer_is_an_operand_like_any_other():
     tape = Tape()
     x = tape.linear(tape.data(B, 8), 8)
-    tape.add("linear", x, tape.buffer(8, 8), shape=(B, 8), where="frozen.layer")
-    with pytest.raises(NotModelled, match=r"buffer of frozen\.layer is not trained .*; train it"):
-        drafting_of(tape)
+    tape.add("linear", x, tape.buffer(8, 8), shape=(B, 8), where="mixer.layer")
+    draft = only(drafting_of(tape), "matmul")
+    assert (draft.weight, at_base(draft)[:4]) == (0, (1, BATCH, 8, 8))
+
+
+def test_half_of_a_product_solves_a_triangular_system():
+    tape = Tape()
+    x = tape.linear(tape.data(B, 8, 8), 8)
+    tape.add("matmul", x, x, shape=(B, 8, 8), where="solve", triangular=True)
+    assert at_base(only(drafting_of(tape), "matmul"))[:4] == (BATCH, 8, 8, 4)

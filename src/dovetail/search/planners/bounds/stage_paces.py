@@ -131,7 +131,7 @@ def state_bytes(table: MemoryTable, block: int, rows: IntArray) -> FloatArray:
         (elements.parameters, precision.weight_bytes, 3),
         (elements.gradients, precision.gradient_bytes if precision.has_persistent_gradients else 0.0, 2),
     ]
-    chosen, state = table.choices.at(rows), (elements.parameters, elements.matrices, elements.factors)
+    chosen, state = table.choices.at(rows), (elements.trained, elements.matrices, elements.factors)
     optimizer_bytes = 0.0 if chosen.offload_optimizer else optimizer_state_bytes(chosen, *state, precision)
     weight_bytes, gradient_bytes = (held_bytes(chosen, *each) for each in kept)
     return np.asarray(weight_bytes + optimizer_bytes + gradient_bytes)

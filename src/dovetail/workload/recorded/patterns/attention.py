@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dovetail.workload.recorded.flow import Flow, Node, is_thin
-from dovetail.workload.recorded.record import Source
+from dovetail.workload.recorded.patterns.masks import is_causal_mask, window_of
 
 _ON_SCORES = ("mul", "div", "add", "sub", "where", "binary", "tanh", "concat")  # scales, masks, biases, caps, sinks
 _ON_SHARES = ("dropout", "mul", "div", "where")
@@ -38,6 +38,7 @@ def _note_mask(flow: Flow, node: Node, operands: list[int]) -> None:
     node.attributes["score_kinds"] = " ".join("add" for value in operands if flow.is_trained(value))
     if any(is_causal_mask(flow, value) for value in operands):
         node.attributes["is_causal"] = True
+    node.attributes["window"] = window_of(flow, (value for value in operands if not flow.is_trained(value)))
     for value in operands:
         _unmask(flow, value)
 
@@ -75,6 +76,7 @@ def _take(flow: Flow, softmax: Node) -> None:
         where=reader.where,
         attributes={
             "is_causal": any(is_causal_mask(flow, mask) for mask in scores.masks),
+            "window": window_of(flow, scores.masks),
             "dropout": 1.0 if has_dropout else 0.0,
             "score_kinds": " ".join(reversed(scores.kinds)),
             "is_turned": True,  # keys stand as [width, keys]
@@ -121,28 +123,3 @@ def _unscale(flow: Flow, queries: int) -> None:
         return
     if flow.only_thin_reader(node.output) is not None:
         flow.look_through(node)
-
-
-def is_causal_mask(flow: Flow, mask: int) -> bool:
-    """Whether a triangle, or a comparison of positions, has a part in it, or it is a square that stands."""
-    root = flow.root(mask)
-    tensor = flow.tensors[root]
-    if tensor.source is Source.CONSTANT:
-        square = tensor.shape[-2:]
-        return len(square) == 2 and square[0] == square[1] > 1  # queries by keys
-    for node in flow.before(root):
-        if node.word == "triangle":
-            return True
-        if node.word == "compare" and len(node.inputs) > 1:
-            wide = flow.num_recorded(node.output)
-            if all(flow.num_recorded(flow.root(value)) < wide for value in node.inputs):
-                return True
-        if any(_is_square_constant(flow, value) for value in node.inputs):
-            return True
-    return False
-
-
-def _is_square_constant(flow: Flow, value: int) -> bool:
-    tensor = flow.tensors[flow.root(value)]
-    square = tensor.shape[-2:]
-    return tensor.source is Source.CONSTANT and len(square) == 2 and square[0] == square[1] > 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dovetail.workload.recorded.flow import Flow, Node, is_thin
+from dovetail.workload.recorded.record import Attribute
 
 _ON_THE_WAY_BACK = ("mul", "gather", "sum", "scatter", "add", "where", "div")
 
@@ -18,6 +19,9 @@ def take_experts(flow: Flow) -> None:
     for node in flow.standing():
         if node.word == "grouped_linear" and not _feeds_another(flow, node):
             _take_way_back(flow, node)
+    for node in flow.standing():
+        if node.word == "gather" and node.op == "aten::repeat":
+            _take_all_by_all(flow, node)
 
 
 def _feeds_another(flow: Flow, node: Node) -> bool:
@@ -69,6 +73,53 @@ def _arrived(flow: Flow, down: Node) -> int | None:
         if node.word == "permute":
             return node.inputs[0]
     return None
+
+
+def _take_all_by_all(flow: Flow, repeat: Node) -> None:
+    """All rows once for each expert, times a score that is zero but for those that a row has chosen (Llama 4).
+
+    A row that is zero comes out as zero, so what has to be computed is the rows that were chosen.
+    """
+    scaled = flow.only_thin_reader(repeat.output)
+    rows = flow.root(repeat.inputs[0])
+    if scaled is None or scaled.word != "mul" or len(scaled.inputs) != 2:
+        return
+    score = next((value for value in scaled.inputs if flow.thin(value) != repeat.output), None)
+    num_times, left = divmod(flow.num_recorded(repeat.output), max(1, flow.num_recorded(rows)))
+    chosen = [node for node in flow.before(score) if node.word == "topk"] if score is not None else []
+    products = _products_of(flow, scaled, num_times)
+    if left or num_times < 2 or not chosen or not products:
+        return
+    down = products[-1]
+    back = [reader for reader in flow.readers[down.output] if reader.word == "sum"]
+    if len(back) != 1 or flow.num_recorded(back[0].output) != flow.num_recorded(rows):
+        return
+    share: dict[str, Attribute] = {"chosen": flow.tensors[chosen[0].output].shape[-1], "experts": num_times}
+    assert score is not None
+    router = _taken_router(flow, [score])
+    permute = Node(word="permute", inputs=[rows], outputs=[scaled.output], where=scaled.where, attributes=dict(share))
+    flow.take([repeat, scaled], permute)
+    for product in products:
+        product.word = "grouped_linear"
+        product.attributes |= share
+    made = Node(word="unpermute", inputs=[down.output, *router], outputs=[back[0].output], where=down.where)
+    flow.take(back, made)
+
+
+def _products_of(flow: Flow, scaled: Node, num_experts: int) -> list[Node]:
+    """Products with one weight an expert, from the first that reads what is scaled to the last behind activations."""
+    found: list[Node] = []
+    value = scaled.output
+    while (reader := flow.only_thin_reader(value)) is not None:
+        if reader.word == "matmul":
+            weight = flow.parameter_of(reader.inputs[1])
+            if weight is None or flow.tensors[weight].shape[0] != num_experts or len(flow.tensors[weight].shape) != 3:
+                return found
+            found.append(reader)
+        elif reader.word not in ("cone", "mul", "silu", "gelu"):
+            return found
+        value = reader.output
+    return found
 
 
 def _taken_router(flow: Flow, weights: list[int]) -> list[int]:

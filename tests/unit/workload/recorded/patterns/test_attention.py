@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dovetail.workload.recorded.patterns.attention import is_causal_mask, take_attention
+from dovetail.workload.recorded.patterns.masks import is_causal_mask, take_attention
 from tests.unit.workload.recorded.tapes import HEADS, KEY, B, S, Tape, taken, words
 
 SQUARE = (B, HEADS, S, S)
