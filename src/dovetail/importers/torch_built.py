@@ -165,6 +165,7 @@ def _imported(find: Callable[[], Any], name: str) -> Any:
 
 
 def transformers_library() -> Any:
+    """transformers, which is an extra of Dovetail."""
     torch_library()  # first, for what has to be done before transformers looks around
     try:
         import transformers

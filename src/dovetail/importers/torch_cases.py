@@ -8,6 +8,7 @@ fp32 under autocast. `tv:NAME` is torchvision's model, `tvl:NAME` the same with 
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,7 +20,6 @@ from dovetail.files.text import JSON_LIMIT_BYTES, one_line, quoted
 from dovetail.importers.targets import blamed
 from dovetail.importers.torch_built import transformers_library
 from dovetail.importers.torch_library import torch_library
-from dovetail.importers.torch_vision import torchvision_models
 
 if TYPE_CHECKING:
     from dovetail.workload.dispatched import DispatchedStep
@@ -159,6 +159,15 @@ def _of_torchvision(case: Case, name: str, is_channels_last: bool, dtype: Any) -
         args=(images,),
         loss=lambda outputs: torch.nn.functional.cross_entropy(outputs, labels),
     )
+
+
+def torchvision_models() -> Any:
+    """torchvision's module of models."""
+    torch_library()  # which lets it be imported beside another build of PyTorch
+    try:
+        return importlib.import_module("torchvision.models")
+    except ImportError:
+        raise InvalidInput("torchvision is not installed; pip install torchvision") from None
 
 
 def _of_transformers(case: Case, dtype: Any) -> BuiltCase:

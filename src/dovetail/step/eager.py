@@ -31,18 +31,18 @@ TO_HOST = "cpu"
 class HostPace:
     """Seconds of the host for what PyTorch does before the device has work, in the forward and in the backward pass.
 
-    Those of the machine that data/hf_steps was measured on (fitted on its 22 eager steps); another host takes
-    `slowdown` times as long.
+    Those of the machine that data/hf_steps was measured on: their ratios are a prototype's, fitted on its 22 eager
+    steps, and one scale of all was fitted on them again. Another host takes `slowdown` times as long.
     """
 
-    forward_kernel_s: float = 17 * MICRO  # an operator that launches a kernel, Python's part of it included
-    forward_view_s: float = 6 * MICRO
-    module_s: float = 30 * MICRO  # a call of a module
-    backward_kernel_s: float = 22 * MICRO
-    backward_view_s: float = 6.5 * MICRO
-    more_kernels_s: float = 4 * MICRO  # each further kernel of one operator: a launch alone
-    update_s: float = 500 * MICRO  # an optimizer's step
-    parameter_s: float = 9 * MICRO  # and each tensor that it updates
+    forward_kernel_s: float = 18.7 * MICRO  # an operator that launches a kernel, Python's part of it included
+    forward_view_s: float = 6.6 * MICRO
+    module_s: float = 33 * MICRO  # a call of a module
+    backward_kernel_s: float = 24.2 * MICRO
+    backward_view_s: float = 7.2 * MICRO
+    more_kernels_s: float = 4.4 * MICRO  # each further kernel of one operator: a launch alone; estimate
+    update_s: float = 550 * MICRO  # an optimizer's step
+    parameter_s: float = 9.9 * MICRO  # and each tensor that it updates
     compiled_kernel_s: float = 7 * MICRO  # a kernel of a compiled graph, by Inductor's wrapper and launcher; estimate
     # a parameter of a compiled module, before its first kernel: guards, autograd's inputs (six steps, 0 to 15 us)
     guard_s: float = 8 * MICRO

@@ -201,9 +201,9 @@ def _vectors(kernels: list[VectorKernel], chips: ChipColumns, setting: Setting) 
     }
 
 
-# Slots that were fitted to a rate are mostly waits, and draw that share of what instructions do: twelve power-limited
-# steps are 5.7 % too long with all of it, and 3.4 % with this (profiled kernels at the clock of the power model).
-DRAWN_FRAC = 0.3
+# Slots that were fitted to a rate are mostly waits, and draw that share of what instructions do: power-limited steps of
+# hf_steps are 4.1 % off with all of it (10 rows), 2.3 % with this (6); of other families 4.9 (8) and 3.2 % (7).
+DRAWN_FRAC = 0.1
 # In a step, what a kernel moves was often written by the one before it and is still in the shared cache: all of it up
 # to two thirds of the cache, nothing from four thirds on (tensors of 2 to 60 MB, 40 kernels of profiled steps).
 WARM_SHARE, COLD_SHARE = 0.67, 1.33
