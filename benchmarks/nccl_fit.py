@@ -16,10 +16,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.bar import reference_data
+from dovetail.accuracy.collective_rows import Collectives, seconds_of
+from dovetail.accuracy.library_fit import fit_library
+from dovetail.comm.library.on_group import LIBRARIES, Library
 from dovetail.comm.library.platforms import (
     ADA_PCIE,
     AMPERE,
     BLACKWELL,
+    BLACKWELL_PCIE,
     HOPPER,
     MI300X,
     NVLINK,
@@ -249,6 +253,59 @@ def platforms_left_out(rows: Rows) -> Iterator[tuple[str, float]]:
         yield one.name, mape_frac(fit.constants(point), rows, out)
 
 
+POINTS = (
+    ("all-gather", 2, 2048.0), ("all-gather", 8, 2048.0), ("all-gather", 8, 131072.0), ("all-gather", 8, 8192.0),
+    ("all-to-all", 2, 2.0**27),
+)  # fmt: skip
+PCIE_POINTS = tuple(("all-gather", num_ranks, 2.0**27) for num_ranks in (2, 4, 8))
+
+
+def calibrated_platforms(rows: Rows, num_points: int) -> Iterator[tuple[str, float]]:
+    """Errors on each NVLink generation by shared constants fitted on the others and its own calibrated on few points.
+
+    Its constants begin as the geometric mean of the others'; the points are not counted in the error.
+    """
+    fit, nvlink = nvlink_fit(), nvlink_rows(rows)
+    for index, one in enumerate(GENERATIONS):
+        own = np.array([platform_of(system) == one for system in rows.systems])
+        point = fitted(fit, rows, nvlink & ~own)
+        theirs = point[len(SHARED) :].reshape(len(GENERATIONS), len(OF_PLATFORM))
+        theirs[index] = np.delete(theirs, index, axis=0).mean(axis=0)
+        begin = next(library for library in LIBRARIES.values() if library.platform is one)
+        library = replace(begin, platform=fit.constants(point).platforms[one.name])
+        yield one.name, _calibrated_error(library, rows, own, POINTS[:num_points])
+
+
+def calibrated_pcie(rows: Rows) -> float:
+    """The error on L40S, begun with the bandwidths of RTX PRO 6000, by one large all-gather per number of ranks."""
+    begin = LIBRARIES["nccl-l40s"]
+    library = replace(begin, platform=replace(ADA_PCIE, link_bytes_per_s=BLACKWELL_PCIE.link_bytes_per_s))
+    return _calibrated_error(library, rows, ~nvlink_rows(rows), PCIE_POINTS)
+
+
+def _calibrated_error(library: Library, rows: Rows, own: BoolArray, points: Sequence[tuple[str, int, float]]) -> float:
+    keys = zip(rows.operations, rows.num_ranks.tolist(), rows.size_bytes.tolist(), strict=True)
+    is_point = own & np.array([key in points for key in keys])
+    found = library.with_constants(fit_library(library, _collectives(rows, is_point)).fitted)
+    others = _collectives(rows, own & ~is_point)
+    seconds, _ = seconds_of(found.platform, found.network, others)
+    return float(np.abs(seconds / others.measured_s - 1).mean())
+
+
+def _collectives(rows: Rows, chosen: BoolArray) -> Collectives:
+    places = np.flatnonzero(chosen).tolist()
+    return Collectives(
+        products=tuple(rows.systems[place] for place in places),
+        operations=tuple(rows.operations[place] for place in places),
+        num_ranks=rows.num_ranks[chosen],
+        num_nodes=rows.num_nodes[chosen],
+        nic_bytes_per_s=rows.nic_bytes_per_s[chosen],
+        size_bytes=rows.size_bytes[chosen],
+        measured_s=rows.measured_s[chosen],
+        kinds=tuple(rows.systems[place] for place in places),
+    )
+
+
 def sizes_left_out(fit: Fit, rows: Rows, of: BoolArray) -> float:
     """The mean error where every size in turn is left out of the rows that are fitted."""
     found = np.zeros(len(rows.size_bytes))
@@ -260,13 +317,13 @@ def sizes_left_out(fit: Fit, rows: Rows, of: BoolArray) -> float:
 
 
 def jumps(size_bytes: FloatArray, seconds: FloatArray) -> set[int]:
-    """Places in a row of sizes where time rises by more than 30 % beyond what the added bytes take.
+    """Places in a row of sizes where time is more than 30 % above the time before and what the added bytes take.
 
-    Added bytes take what they take between the two largest sizes, where bandwidth alone counts.
+    Added bytes take what they take between the two largest sizes, where bandwidth alone counts: that is in proportion.
     """
     s_per_byte = (seconds[-1] - seconds[-2]) / (size_bytes[-1] - size_bytes[-2])
-    beyond_s = np.diff(seconds) - s_per_byte * np.diff(size_bytes)
-    return {int(place) for place in np.flatnonzero(beyond_s > JUMP_FRAC * seconds[:-1])}
+    proportional_s = seconds[:-1] + s_per_byte * np.diff(size_bytes)
+    return {int(place) for place in np.flatnonzero(seconds[1:] > (1 + JUMP_FRAC) * proportional_s)}
 
 
 def jumps_predicted(constants: Constants, rows: Rows) -> tuple[int, int]:
@@ -315,7 +372,11 @@ def main() -> None:
         print(f"  without {name} ({count} rows): {error * PERCENT:.2f} %")
     for name, error in platforms_left_out(rows):
         print(f"  without {name}: {error * PERCENT:.1f} %")
+    for num_points in (1, 3, 5):
+        listed = ", ".join(f"{name} {error * PERCENT:.1f} %" for name, error in calibrated_platforms(rows, num_points))
+        print(f"  a platform left out and calibrated on {num_points} points: {listed}")
     print(f"  a size left out: {sizes_left_out(nvlink_fit(), rows, nvlink) * PERCENT:.2f} %")
+    print(f"L40S calibrated on 3 points: {calibrated_pcie(rows) * PERCENT:.1f} %")
     _print_fit(pcie_fit(), rows, ~nvlink, "PCIe")
     print(f"  a size left out: {sizes_left_out(pcie_fit(), rows, ~nvlink) * PERCENT:.2f} %")
     everything = np.ones(len(nodes.measured_s), dtype=np.bool_)

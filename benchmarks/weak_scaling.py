@@ -2,12 +2,14 @@
 
 `python -m benchmarks.weak_scaling` prints the table of docs/model/network.md. Work per device stays the same. Nodes of
 8 stand in pods of 1,024 devices with full bisection, one 400 Gb/s port a device, and pods on a spine at 4:1. What
-latency costs is what a step would gain without any; bandwidth likewise. Stragglers are off: no measurement says how
-they grow.
+latency costs is what a step would gain without any; bandwidth likewise. Stragglers are devices whose clocks differ by
+1.7 %, as measured: all wait for the slowest. Jitter of when ranks come to a collective is 0, as no measurement says how
+large it is, or as given: `python -m benchmarks.weak_scaling 20us`.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -17,7 +19,7 @@ from dovetail.hardware.clusters import clusters
 from dovetail.hardware.topology import Dimension, Topology
 from dovetail.parallel.plan import Plan, columns_of
 from dovetail.step.step import step_times
-from dovetail.units import PERCENT, format_s
+from dovetail.units import PERCENT, format_s, quantity
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
@@ -48,6 +50,7 @@ class Point:
     step_s: float
     latency_frac: float
     bandwidth_frac: float
+    straggler_frac: float
 
 
 JOBS = (
@@ -55,6 +58,20 @@ JOBS = (
         name="ZeRO-3 over all devices, llama3-8b",
         model="llama3-8b",
         plan=lambda count: Plan(data_parallel=count, zero_stage=3, recompute=("full",)),
+        global_batch=lambda count: 2 * count,
+        seq=8192,
+    ),
+    Job(
+        name="tp 8 in each node, ZeRO-3 over nodes, llama3-8b",
+        model="llama3-8b",
+        plan=lambda count: Plan(
+            tensor_parallel=TENSOR,
+            sequence_parallel=True,
+            data_parallel=count // TENSOR,
+            zero_stage=3,
+            microbatch=TENSOR,  # as many samples on a device as without
+            recompute=("full",),
+        ),
         global_batch=lambda count: 2 * count,
         seq=8192,
     ),
@@ -84,15 +101,20 @@ def cluster_of(num_devices: int) -> Cluster:
     return Cluster(name="pods", chip=chips["h100-sxm"](), topology=Topology(dimensions=dimensions), sources=())
 
 
-def point(job: Job, num_devices: int) -> Point:
+def point(job: Job, num_devices: int, jitter_s: float = 0.0) -> Point:
     cluster, plan = cluster_of(num_devices), job.plan(num_devices)
     workload = Workload(model=models[job.model](), global_batch=job.global_batch(num_devices), seq=job.seq)
     graph = workload.training_graph()
 
-    def step_s(bandwidth_ratio: float, pace_ratio: float) -> float:
+    def step_s(bandwidth_ratio: float, pace_ratio: float, *, has_stragglers: bool = True) -> float:
         topology = cluster.topology.with_links_scaled(bandwidth_ratio, pace_ratio)
-        found = step_times(graph, columns_of([plan]), replace(cluster, topology=topology), workload.precision)
-        return float(found.step_s[0])
+        chip = cluster.chip
+        if has_stragglers:
+            topology = topology.with_jitter(jitter_s)
+        else:
+            chip = replace(chip, calibration=replace(chip.calibration, clock_spread_frac=0.0))
+        changed = replace(cluster, chip=chip, topology=topology)
+        return float(step_times(graph, columns_of([plan]), changed, workload.precision).step_s[0])
 
     whole_s = step_s(1.0, 1.0)
     return Point(
@@ -100,20 +122,22 @@ def point(job: Job, num_devices: int) -> Point:
         step_s=whole_s,
         latency_frac=1 - step_s(1.0, FREE) / whole_s,
         bandwidth_frac=1 - step_s(FREE, 1.0) / whole_s,
+        straggler_frac=1 - step_s(1.0, 1.0, has_stragglers=False) / whole_s,
     )
 
 
-def points(job: Job) -> tuple[Point, ...]:
-    return tuple(point(job, count) for count in COUNTS)
+def points(job: Job, jitter_s: float = 0.0) -> tuple[Point, ...]:
+    return tuple(point(job, count, jitter_s) for count in COUNTS)
 
 
-def main() -> None:
+def main(jitter: str = "0 s") -> None:
     for job in JOBS:
-        print(f"{job.name}\n{'devices':>12} {'step':>12} {'latency %':>10} {'bandwidth %':>12}")
-        for one in points(job):
+        print(f"{job.name}\n{'devices':>12} {'step':>12} {'latency %':>10} {'bandwidth %':>12} {'stragglers %':>13}")
+        for one in points(job, quantity(jitter, "s")):
             shares = f"{one.latency_frac * PERCENT:10.1f} {one.bandwidth_frac * PERCENT:12.1f}"
+            shares += f" {one.straggler_frac * PERCENT:13.1f}"
             print(f"{one.num_devices:12,} {format_s(one.step_s):>12} {shares}")
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:2])

@@ -78,7 +78,7 @@ REFUSED: dict[str, tuple[str, str]] = {
         "wrong",
     ),
     "no platform": (GOOD.replace(devices(), devices(product="")), "chip"),
-    "another platform": (GOOD.replace("H100", "V100"), "V100"),
+    "another platform": (GOOD.replace("H100 80GB HBM3", "Tesla T4"), "Tesla T4"),
     "a card without NVLink": (GOOD.replace("H100 80GB HBM3", "H100 PCIe"), "PCIe"),
     "a TPU": (GOOD.replace("NVIDIA H100 80GB HBM3", "TPU v4"), "TPU v4"),
     "two kinds of GPU": (GOOD.replace("H100 80GB HBM3", "A100-SXM4-80GB", 1), "several kinds"),

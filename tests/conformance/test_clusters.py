@@ -152,7 +152,7 @@ def test_no_dimension_of_a_larger_cluster_is_empty(name: str) -> None:
 def test_there_are_the_clusters_people_ask_for() -> None:
     asked = "dgx-a100 selene dgx-h100 dgx-h200 dgx-b200 gb200-nvl72 llama3-grandteton h100-pcie-nodes mi300x-nodes"
     asked += " gaudi2-nodes gaudi3-nodes tpu-v3-pod tpu-v4-pod tpu-v5e-pod tpu-v5p-pod tpu-v6e-pod tpu-v7-pod trn1 trn2"
-    asked += " trn2-ultraserver phaze-flat-1024 nest-fat-tree ace-torus"
+    asked += " trn2-ultraserver phaze-flat-1024 nest-fat-tree ace-torus l40s-nodes"
     assert set(asked.split()) <= set(clusters.names())
 
 

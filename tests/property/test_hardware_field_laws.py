@@ -36,7 +36,7 @@ from dovetail.hardware.reliability import (
     TimedInterval,
 )
 from dovetail.parallel.plan import Plan
-from dovetail.units import GIGA
+from dovetail.units import GIGA, MICRO
 from dovetail.workload.graph import Graph
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
@@ -81,6 +81,9 @@ ON_ARRAYS: dict[str, dict[str, Any]] = {
 MOVES_NOTHING = {
     **{f"chip.{path}": OF_ARRAYS for path in ON_ARRAYS},
     "chip.year": "says when it was sold",
+    "chip.calibration.link_frac": "of networks that name no collective library",
+    "chip.calibration.exchange_s": "of networks that name no collective library",
+    "topology.dimensions.0.jitter_s": "the largest of a group's dimensions counts; the network's moves a step",
     "chip.tensor.tiling.num_cluster_units": "of compute beside collectives, which `dovetail network` times",
     "chip.tensor.tiling.num_groups": "of compute beside collectives, which `dovetail network` times",
     "chip.tensor.tiling.tiles": "the best is taken, and not each of them is the best somewhere here",
@@ -98,7 +101,8 @@ MOVES_NOTHING = {
 
 @cache
 def cluster() -> Cluster:
-    return replace(clusters["dgx-h200"].build(NUM_DEVICES), reliability=RELIABILITY)
+    built = clusters["dgx-h200"].build(NUM_DEVICES)
+    return replace(built, topology=built.topology.with_jitter(MICRO), reliability=RELIABILITY)
 
 
 @cache

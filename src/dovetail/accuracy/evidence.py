@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
@@ -40,6 +40,7 @@ class Interval:
     upper_s: float
     num_rows: int
     evidence: str
+    lacking: str = ""  # in what no published run is like the job
 
     @property
     def sentence(self) -> str:
@@ -78,6 +79,7 @@ class Evidence:
     rows: tuple[Residual, ...]
     half_width: float
     words: str
+    lacking: str = ""  # in what no published run is like the job
 
 
 def interval_of(
@@ -88,12 +90,19 @@ def interval_of(
     if own.num_runs >= MIN_OWN_RUNS:
         return _around(step_s, own_half_width(own), own.num_runs, _own_runs_label(own))
     found = evidence(class_of(workload, cluster, plan), rows)
-    return _around(step_s, found.half_width, len(found.rows), found.words)
+    return replace(_around(step_s, found.half_width, len(found.rows), found.words), lacking=found.lacking)
 
 
 def _around(step_s: float, half_width: float, num_rows: int, words: str) -> Interval:
     factor = math.exp(half_width)
     return Interval(lower_s=step_s / factor, upper_s=step_s * factor, num_rows=num_rows, evidence=words)
+
+
+def spread_frac(workload: Workload, cluster: AnyCluster, plan: Plan, rows: Sequence[Residual]) -> float:
+    """The standard deviation of a log-normal error whose nine in ten lie within the interval of the same step."""
+    return evidence(class_of(workload, cluster, plan), rows).half_width / NormalDist().inv_cdf(
+        (1 + CONFIDENCE_FRAC) / 2
+    )
 
 
 def class_of(workload: Workload, cluster: AnyCluster, plan: Plan) -> Class:
@@ -129,10 +138,14 @@ def evidence(job: Class, rows: Sequence[Residual]) -> Evidence:
     rows = tuple(row for row in rows if (row.generation == GENERATIONS[TPU]) == is_tpu) or tuple(rows)
     for words, chosen in _classes(job, rows):
         if len(chosen) >= MIN_ROWS:
-            return Evidence(rows=chosen, half_width=half_width(chosen), words=_words(job, rows, chosen, words))
+            told = _words(job, rows, chosen, words)
+            return Evidence(rows=chosen, half_width=half_width(chosen), words=told, lacking=_lacking(job, rows))
     everything = tuple(rows)
     return Evidence(
-        rows=everything, half_width=half_width(everything), words=_words(job, rows, everything, _EVERYTHING)
+        rows=everything,
+        half_width=half_width(everything),
+        words=_words(job, rows, everything, _EVERYTHING),
+        lacking=_lacking(job, rows),
     )
 
 

@@ -14,6 +14,7 @@ from dovetail.cost.op_cost import Setting
 from dovetail.errors import DovetailError
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
+from dovetail.hardware.cluster import Cluster
 from dovetail.workload.graph import FloatArray, Ops
 from dovetail.workload.operators import DTYPES
 
@@ -57,14 +58,16 @@ RecordSteps = Callable[[Sequence[StepCase], Chip], list[StepFigures | DovetailEr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableContext:
-    """What the user said of a table: the chip it was measured on, and the dtype; nothing where the table tells.
+    """What the user gave beside a table: the chip it was measured on, and the dtype; nothing where the table tells.
 
-    `record_steps` runs the code of models that a table names; nothing where nobody can.
+    `cluster` is what measured collectives are compared with. `record_steps` runs the code of models that a table
+    names; nothing where nobody can.
     """
 
     chip: Chip | None = None
     dtype: str = ""
     record_steps: RecordSteps | None = None
+    cluster: Cluster | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +97,7 @@ class Prepared:
     predicted: Callable[[Chip], FloatArray]
     promise: str = ""
     is_of_chip: bool = True  # false where what is predicted has an array or a die of its own
+    is_of_cluster: bool = False  # whether the user's cluster is what it is compared with
     is_of_dtype: bool = False  # whether the user may say the dtype of its rows
     skipped: tuple[tuple[str, int], ...] = ()
     groups: tuple[str, ...] = ()

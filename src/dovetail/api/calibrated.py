@@ -1,4 +1,4 @@
-"""A chip fitted to measured operators, or a cluster fitted to a user's runs; each is written to a file."""
+"""A chip fitted to measured operators, or a cluster to a user's runs or to logs of collectives; written to a file."""
 
 from __future__ import annotations
 
@@ -8,20 +8,33 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dovetail.accuracy.cluster_fit import ClusterFit, fit_cluster
+from dovetail.accuracy.collective_rows import Collectives, joined, reader_of
 from dovetail.accuracy.fit import Fit, fit
+from dovetail.accuracy.library_fit import LibraryFit, fit_library
 from dovetail.accuracy.prepared import TableContext
-from dovetail.accuracy.sets import prepared
+from dovetail.accuracy.sets import counted_reasons, prepared, readable
+from dovetail.accuracy.sets.collectives import rows_of_platform
 from dovetail.api.jobs import placed_in
-from dovetail.errors import InvalidInput
+from dovetail.comm.library.on_group import LIBRARIES, constants_on
+from dovetail.comm.library.platforms import plain_name
+from dovetail.errors import InvalidInput, NotModelled
 from dovetail.files.chip import load_chip
 from dovetail.files.chip_names import full_name
 from dovetail.files.chip_text import calibrated_text
-from dovetail.files.cluster_text import calibrated_cluster_text
+from dovetail.files.cluster import cluster_of
+from dovetail.files.cluster_names import full_cluster_name
+from dovetail.files.cluster_text import calibrated_cluster_text, calibrated_library_text
+from dovetail.files.collective_library import constant_labels
+from dovetail.files.entry import spoken
 from dovetail.files.job import countable
 from dovetail.files.measurements import load_measurements
 from dovetail.files.own_runs import load_own_runs
 from dovetail.files.text import one_line
 from dovetail.files.written import check_writable, write_file
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.clusters import clusters
+from dovetail.hardware.topology import Span
+from dovetail.report.library_calibration import LibraryReport
 
 SUFFIXES = (".yaml", ".yml")
 CALIBRATED = "-calibrated"
@@ -45,6 +58,113 @@ class CalibratedCluster:
     fitted_on: str
     skipped: tuple[str, ...]
     file: Path
+
+
+def has_collectives(files: Sequence[str]) -> bool:
+    """Whether the files are tables or logs of collectives, which a cluster is fitted to; raises where only some are."""
+    kinds = [reader_of(load_measurements(Path(name), is_whole=False)) is not None for name in files]
+    if any(kinds) and not all(kinds):
+        other = files[kinds.index(False)]
+        rule = "collectives are fitted for a cluster and other tables for a chip"
+        raise InvalidInput(f"{rule}; name {one_line(other)} in a call of its own")
+    return any(kinds)
+
+
+def calibrated_library(
+    files: Sequence[str],
+    cluster: str,
+    platform: str,
+    out: str,
+    *,
+    is_forced: bool,
+    announce: Callable[[str], AbstractContextManager[None]],
+) -> LibraryReport:
+    """The collective library of `cluster` fitted to logs and tables, and written as a cluster file.
+
+    Without a cluster, it is the catalogue's whose chips the rows were measured on. `platform` says which rows of a
+    table of several.
+    """
+    rows, notes = _collective_rows(files)
+    rows = rows.where(rows_of_platform(rows, platform))
+    named = sorted(set(rows.products) - {""})
+    if len(named) > 1:
+        raise InvalidInput(f"the rows are of several platforms, {', '.join(named)[:200]}; choose one", "--platform")
+    product = platform or (named[0] if named else "")
+    base_name = full_cluster_name(cluster) if cluster else _server_of(product)
+    num_devices = int(rows.num_ranks.max())
+    with countable():
+        base = cluster_of(spoken(base_name), num_devices if base_name in clusters else 0)
+    name = base.name.removesuffix(CALIBRATED) + CALIBRATED
+    file = _checked_file(out or f"{name}.yaml", "a cluster file", is_forced=is_forced)
+    with announce(f"fitting {len(rows):,} rows"):
+        library, result = _fitted_library(base, rows)
+    fitted_on = f"{', '.join(Path(one).name for one in files)[:120]}: {len(rows):,} rows"
+    text = calibrated_library_text(
+        base_name, num_devices, name, library, product, result.fitted, fitted_on, file
+    )  # fmt: skip
+    write_file(file, text)
+    return LibraryReport(
+        fit=result,
+        name=name,
+        library=library,
+        platform=product,
+        fitted_on=fitted_on,
+        written=one_line(str(file)),
+        words=[
+            (
+                *constant_labels(one.name, one.num_ranks, one.before),
+                constant_labels(one.name, one.num_ranks, one.after)[1],
+            )
+            for one in result.constants
+        ],
+        notes=notes,
+    )
+
+
+def _collective_rows(files: Sequence[str]) -> tuple[Collectives, tuple[str, ...]]:
+    """The rows of all files, and words on those that could not be read."""
+    parts, notes = [], []
+    for name in files:
+        table = load_measurements(Path(name), is_whole=False)
+        read = reader_of(table)
+        assert read is not None, f"{name}: seen to be of collectives before"
+        part, unreadable = readable(read, table)
+        parts.append(part)
+        reasons = counted_reasons(unreadable | dict(table.uneven))
+        notes += [f"{table.name}: {count:,} {words}" for words, count in reasons]
+    return joined(tuple(parts)), tuple(notes)
+
+
+def _server_of(product: str) -> str:
+    """The first catalogue cluster with a library whose chips are of `product`."""
+    plain = plain_name(product)
+    for name, entry in clusters.items() if plain else ():
+        built = entry.build(entry.default_devices)
+        chip = plain_name(built.chip.name)
+        is_same = plain in chip or chip in plain or chip.removesuffix("sxm") in plain
+        if is_same and "pcie" not in plain and all(one.has_measured_library for one in built.topology.dimensions):
+            return name
+    named = f"no catalogue cluster is of platform {product[:40]!r}" if product else "the rows do not name their GPUs"
+    raise InvalidInput(f"{named}; name the cluster that ran, its file or the nearest in the catalogue", "--cluster")
+
+
+def _fitted_library(base: Cluster, rows: Collectives) -> tuple[str, LibraryFit]:
+    """The library of a cluster fitted to rows; where it names none, that of all libraries which comes nearest."""
+    dimensions = base.topology.dimensions
+    named = {one.library for one in dimensions if one.has_measured_library}
+    tried = []
+    for name in sorted(named) or sorted(LIBRARIES):
+        group = tuple(Span(dimension=replace(one, library=name), num_ranks=one.num_devices) for one in dimensions)
+        platform, network = constants_on(group)
+        try:
+            found = fit_library(replace(LIBRARIES[name], platform=platform, network=network), rows)
+        except NotModelled as error:
+            if named:
+                raise InvalidInput(error.message) from None
+            continue
+        tried.append((found.error_frac(found.after_s), name, found))
+    _, name, found = min(tried, key=lambda one: one[:2])
+    return name, found
 
 
 def calibrated_chip(

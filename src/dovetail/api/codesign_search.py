@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from random import Random
 
+from dovetail.accuracy.evidence import spread_frac
 from dovetail.api.arguments import entry_named
 from dovetail.api.joint import NoSystem, loaded, no_system, noted, question_of
 from dovetail.api.requests.searches import EXACT, CodesignRequest
@@ -14,6 +15,7 @@ from dovetail.api.search_context import SearchContext
 from dovetail.errors import InvalidInput
 from dovetail.files.codesign import CodesignSpec
 from dovetail.files.codesign_formats import codesign_entries
+from dovetail.files.residuals import load_residuals
 from dovetail.report.codesigned import CodesignReport
 from dovetail.search.algorithms import algorithms
 from dovetail.search.codesign.answers import (
@@ -152,11 +154,21 @@ def _report(
         separate=_compared(request, question, base, context),
         others=tuple(answer_of(question, _even(question, one)) for one in others[: request.top]),
         sensitivity=_sensitivity(request, question, best, context),
-        waterfall=None if base is None else waterfall(question, base, best),
+        waterfall=None if base is None else waterfall(question, base, best, _error_frac(question, base)),
         algorithm=request.algorithm,
         assumed=spec.limits.assumed,
         is_compared=request.compare,
         asked=codesign_entries(spec),
+    )
+
+
+def _error_frac(question: JointQuestion, base: SystemAnswer) -> float:
+    """How far the base's steps may be off, by the same runs as their intervals; of several models the most."""
+    cluster = question.cluster(base.system)
+    rows = load_residuals()
+    return max(
+        spread_frac(case.workload, cluster, own.plan, rows)
+        for case, own in zip(question.cases, base.cases, strict=True)
     )
 
 

@@ -64,11 +64,12 @@ class JobRequest:
     compute: str = ""
     profile: ProfileLike = ""
     headroom: float | None = None
+    jitter: float | None = None
 
     @property
     def overrides(self) -> bool:
         """Whether anything is said in place of the spec."""
-        kept = ("spec", "profile", "headroom")
+        kept = ("spec", "profile", "headroom", "jitter")
         return any(getattr(self, one.name) not in ("", 0) for one in fields(self) if one.name not in kept)
 
 
@@ -125,8 +126,15 @@ def _open_job_of(request: JobRequest) -> tuple[OpenJob, tuple[str, ...]]:
 
 
 def _on_terms(request: JobRequest, cluster: AnyCluster) -> AnyCluster:
-    """`cluster` with measured times and with the memory that plans are to leave free, where either is said."""
+    """`cluster` with measured times, its jitter and the memory that plans are to leave free, where these are given."""
     found = _profiled(request, cluster)
+    if request.jitter is not None:
+        jitter_s = request.jitter
+        if isinstance(found, HeterogeneousCluster):
+            pools = (replace(pool, topology=pool.topology.with_jitter(jitter_s)) for pool in found.pools)
+            found = replace(found, pools=tuple(pools))
+        else:
+            found = replace(found, topology=found.topology.with_jitter(jitter_s))
     if request.headroom is None:
         return found
     try:

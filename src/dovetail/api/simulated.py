@@ -107,9 +107,16 @@ class Simulation(Answer):
         if isinstance(self.outcome, Outcome):
             sample = self.outcome.workload.model.sample
             rate = f"{self.tokens_per_s if sample == 'tokens' else self.samples_per_s:,.0f} {sample}/s"
-            return f"{what}, {format_s(self.step_s)} a step, {rate}, MFU {100 * self.mfu_frac:.1f} %"
+            return f"{what}, {format_s(self.step_s)} a step, {rate}, MFU {100 * self.mfu_frac:.1f} %{self._outside}"
         use = self.memory
         return f"{what} does not fit, {format_bytes(use.need_bytes)} of {format_bytes(use.limit_bytes)} usable"
+
+    @property
+    def _outside(self) -> str:
+        """In what no published run is like the step, to end its headline; nothing where one is."""
+        outcome, residuals = self._done("outside_evidence"), load_residuals()
+        lacking = interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals).lacking
+        return f"; outside the evidence: {lacking}" if lacking else ""
 
     @property
     def tables(self) -> tuple[Table, ...]:

@@ -20,9 +20,10 @@ from dovetail.api.requests.evidence import ValidateRequest
 from dovetail.api.search_context import SearchContext
 from dovetail.errors import InvalidInput
 from dovetail.files.measurements import SHIPPED
-from dovetail.files.python_values import as_chip
+from dovetail.files.python_values import as_chip, as_cluster
 from dovetail.files.residuals import load_residuals
 from dovetail.files.text import quoted
+from dovetail.hardware.cluster import Cluster
 from dovetail.report.accuracy import accuracy_tables, accuracy_verdict, judged_once, validation_record
 from dovetail.report.appraisal import appraisal_record, appraisal_sections, whole_tables
 from dovetail.report.page import Page
@@ -111,7 +112,12 @@ def check_request(request: ValidateRequest) -> None:
     """Raises where a set is named twice, or something is said beside `all`, which is of the sets as they are."""
     if twice := next((one for one in request.target if request.target.count(one) > 1), ""):
         raise InvalidInput(f"{quoted(twice)} is named twice, and would count twice; name it once")
-    given = {"--profile": request.profile, "--chip": request.chip, "--dtype": request.dtype}
+    given = {
+        "--profile": request.profile,
+        "--chip": request.chip,
+        "--dtype": request.dtype,
+        "--cluster": request.cluster,
+    }
     for option in (option for option, said in given.items() if request.all and said):
         rule = "--all shows what is promised, so chips and rows are those of the sets"
         raise InvalidInput(f"{rule}; leave out {option}, or --all", option)
@@ -133,10 +139,23 @@ def _check_used(request: ValidateRequest, found: Found) -> None:
     nowhere = "no set that was named takes it: simulators, dies and results have their own"
     if request.chip != "" and not any(one.is_of_chip for one in found.sets):
         raise InvalidInput(f"{nowhere}; leave it out", "--chip")
+    if request.cluster != "" and not any(one.is_of_cluster for one in found.sets):
+        raise InvalidInput("it is for tables and logs of collectives, and none was named; leave it out", "--cluster")
     if request.dtype and not any(one.is_of_dtype for one in found.sets):
         raise InvalidInput(f"{nowhere}; leave it out", "--dtype")
     if request.worst != NUM_WORST and not found.sets:
         raise InvalidInput("results keep the worst rows that they were written with; leave it out", "--worst")
+
+
+def _cluster_of(request: ValidateRequest) -> Cluster | None:
+    if request.cluster == "":
+        return None
+    cluster = as_cluster(request.cluster)
+    if not isinstance(cluster, Cluster):
+        raise InvalidInput(
+            "collectives are compared with a cluster of equal devices; name one of its pools", "--cluster"
+        )
+    return cluster
 
 
 def validated(request: ValidateRequest, context: SearchContext, appraise: Appraise = _appraised) -> Validation:
@@ -148,7 +167,7 @@ def validated(request: ValidateRequest, context: SearchContext, appraise: Apprai
             "a trace says the dtype of every operator, so there is nothing for it to say; leave it out", "--dtype"
         )
     chip = None if request.chip == "" else as_chip(request.chip)
-    given = TableContext(chip=chip, dtype=request.dtype)
+    given = TableContext(chip=chip, dtype=request.dtype, cluster=_cluster_of(request))
     found = Found()
     for target in context.through("comparing predictions with measurements", sets):
         look_up(
@@ -169,6 +188,7 @@ def validated(request: ValidateRequest, context: SearchContext, appraise: Apprai
         covered = judged_coverage(load_residuals()) if has_published_runs(request) else ()
         compared = validation(found.sets, tuple(found.notes), request.worst, covered)
     said = {"targets": [*sets, *request.profile], "chip": chip.name if chip else "", "dtype": request.dtype}
+    said |= {"cluster": given.cluster.name} if given.cluster else {}
     return Validation(
         outcome=compared,
         earlier=tuple(found.records),

@@ -1,17 +1,19 @@
-"""`dovetail calibrate`: measurements in, a chip file out; with a user's runs, a cluster file."""
+"""`dovetail calibrate`: measurements in, a chip file out; of collectives or a user's runs, a cluster file."""
 
 # Annotations are evaluated here: the options in them are the command's.
 from typing import Annotated
 
 from dovetail.api.requests.option import REPEATED, Option, argument
-from dovetail.cli.options import AsJson, Force, command
+from dovetail.cli.options import AsJson, Force, Html, command
 from dovetail.errors import InvalidInput
 
 
 @command()
 def calibrate(
     *,
-    files: Annotated[tuple[str, ...], argument("CSV files, as dovetail validate takes them.", "FILE", REPEATED)] = (),
+    files: Annotated[
+        tuple[str, ...], argument("CSV files and logs, as dovetail validate takes them.", "FILE", REPEATED)
+    ] = (),
     chip: Annotated[
         str, Option("A chip: name, the beginning of one such as h200, or a file. Where the fit begins.", "NAME")
     ] = "",
@@ -22,23 +24,45 @@ def calibrate(
             "A CSV file of your own runs on one cluster: fits that cluster, and takes no FILE and no --chip.", "FILE"
         ),
     ] = "",
+    cluster: Annotated[
+        str,
+        Option(
+            "Of collectives: the cluster that ran them, a name or a file; where the fit begins. Otherwise as rows say.",
+            "NAME",
+        ),
+    ] = "",
+    platform: Annotated[str, Option("Of collectives: whose rows, in a table of several platforms.", "NAME")] = "",
     out: Annotated[str, Option("The file to write; NAME-calibrated.yaml if none.", "FILE")] = "",
     force: Force = False,
+    html: Html = "",
     as_json: AsJson = False,
 ) -> None:
     """Fit a chip or a cluster to measurements, and write its file.
 
     The numbers of the chip's calibration that the rows tell anything of are fitted for the least mean error; the same
     error on rows left out in turn says what to expect of other rows. With --runs, one or two numbers of a cluster.
+    Of logs of nccl-tests, rccl-tests and OSU's micro-benchmarks, and of tables of collectives, the constants of a
+    cluster's collective library; --html draws time and bus bandwidth over size, measured and predicted.
     """
     if runs:
-        if files or chip or dtype:
-            raise InvalidInput("a cluster is fitted to runs alone; leave out FILE, --chip and --dtype", "--runs")
+        if files or chip or dtype or cluster or platform or html:
+            rule = (
+                "a cluster is fitted to runs alone; leave out FILE, --chip, --dtype, --cluster, --platform and --html"
+            )
+            raise InvalidInput(rule, "--runs")
         _fit_cluster(runs, out, is_forced=force, as_json=as_json)
         return
     if not files:
         raise InvalidInput("name CSV files of measurements, or say --runs FILE with your own runs on a cluster")
-    from dovetail.api.calibrated import calibrated_chip
+    from dovetail.api.calibrated import calibrated_chip, has_collectives
+
+    if has_collectives(files):
+        if chip or dtype:
+            raise InvalidInput("collectives are fitted for a cluster; name it by --cluster", "--chip")
+        _fit_library(files, cluster, platform, out, html, is_forced=force, as_json=as_json)
+        return
+    if cluster or platform or html:
+        raise InvalidInput("it is for logs and tables of collectives; leave it out", "--cluster")
     from dovetail.cli.progress import telling
     from dovetail.cli.screen import show_json, show_tables
     from dovetail.files.text import one_line
@@ -65,3 +89,22 @@ def _fit_cluster(runs: str, out: str, *, is_forced: bool, as_json: bool) -> None
         show_json({"cluster": found.name} | cluster_fit_record(found.fit, own, found.skipped) | {"written": file})
     else:
         show_tables(cluster_fit_tables(found.fit, own, found.name, one_line(file), found.skipped))
+
+
+def _fit_library(
+    files: tuple[str, ...], cluster: str, platform: str, out: str, html: str, *, is_forced: bool, as_json: bool
+) -> None:
+    """Fits the collective library of a cluster to logs, and writes the cluster's file."""
+    from dovetail.api.calibrated import calibrated_library
+    from dovetail.cli.html import check_html, show_html
+    from dovetail.cli.progress import announced
+    from dovetail.cli.screen import show_json, show_tables
+    from dovetail.report.library_calibration import library_fit_page, library_fit_record, library_fit_tables
+
+    check_html(html)
+    found = calibrated_library(files, cluster, platform, out, is_forced=is_forced, announce=announced)
+    record = library_fit_record(found)
+    show_json(record) if as_json else show_tables(library_fit_tables(found))
+    if html:
+        inputs = {"files": list(files), "cluster": cluster, "platform": platform}
+        show_html(html, library_fit_page(found), inputs, record, is_told=not as_json)

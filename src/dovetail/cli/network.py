@@ -39,8 +39,8 @@ def network(
     """Time one collective on one network, chunk by chunk.
 
     A kind of dimension is ring (both ways round), uniring, torus:4x4x4, mesh, switch, fully-connected, fat-tree
-    (oversubscription=2; leaf=8,spines=4 for its own switches) or dragonfly:9x4x2. Bandwidth is what one device
-    can send into the dimension, in one direction, all its ports together.
+    (oversubscription=2; leaf=8,spines=4 for its own switches), dragonfly:9x4x2 or twisted-torus:4x4x8. Bandwidth is
+    what one device can send into the dimension, in one direction, all its ports together.
     """
     from dovetail.api.networks import asks_of, networked
     from dovetail.cli.answers import show_answer

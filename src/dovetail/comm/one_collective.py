@@ -19,6 +19,7 @@ from dovetail.comm.events.program import Collective, Program, Queueing, Receive,
 from dovetail.comm.events.recording import Watch
 from dovetail.comm.events.simulate import simulate
 from dovetail.comm.events.unit_graphs import Ints, UnitGraph
+from dovetail.comm.jitter import last_arrival_s
 from dovetail.comm.library.on_group import group_times, is_timed_by_library, library_of
 from dovetail.comm.messages import IN_SWITCH
 from dovetail.errors import InvalidInput, did_you_mean
@@ -92,6 +93,8 @@ class Load:
 class NetworkAnswer:
     """Time of a collective, and how it was found.
 
+    `jitter_s` of it is what ranks wait for the last to come, before anything is sent.
+
     `closed_form_s` holds the closed form's time where there is one. `timeline` is there when events were simulated.
     `endpoint_s` is the least time the chip needs for what it reads, adds and writes; `time_s` is no less. Where a
     library gives the time, `algorithm` and `protocol` are what it selects.
@@ -109,6 +112,7 @@ class NetworkAnswer:
     loads: tuple[Load, ...] = ()
     algorithm: str = ""
     protocol: str = ""
+    jitter_s: float = 0.0
 
     @property
     def is_bounded(self) -> bool:
@@ -145,18 +149,19 @@ def network_answer(job: CollectiveJob, watch: Watch | None = None) -> NetworkAns
         bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, in_switch)
     if job.collective == "all-to-all":
         bound_s = max(bound_s, bisection_bound_s(job.payload_bytes, groups, job.network.graph, job.dimensions))
+    jitter_s = _jitter_s(job)
     found = NetworkAnswer(
         job=job, num_ranks=groups.shape[1], num_groups=groups.shape[0], time_s=0.0, bound_s=bound_s,
-        engine="closed form", closed_form_s=_closed_form_s(job), endpoint_s=_endpoint_s(job),
+        engine="closed form", closed_form_s=_closed_form_s(job), endpoint_s=_endpoint_s(job), jitter_s=jitter_s,
     )  # fmt: skip
     if job.engine == "closed":
         if watch is not None:
             raise InvalidInput("a closed form has no timeline; ask the events engine for one", "--perfetto")
         _check_closed(job, found.closed_form_s)
-        return replace(found, time_s=max(found.closed_form_s[0], found.endpoint_s))
+        return replace(found, time_s=max(found.closed_form_s[0], found.endpoint_s + jitter_s))
     _check_size(job, groups, has_closed=bool(found.closed_form_s))
     timeline = simulate(job.network.graph, _program(job, groups), watch=watch)
-    time_s = max(timeline.end_s, found.endpoint_s)
+    time_s = max(timeline.end_s, found.endpoint_s) + jitter_s
     loads = tuple(_loads(job.network.graph, timeline, time_s))
     return replace(found, time_s=time_s, engine=timeline.engine, timeline=(timeline,), loads=loads)
 
@@ -165,14 +170,16 @@ def _by_library(job: CollectiveJob, groups: Ints) -> NetworkAnswer:
     """What the library that the network names takes, by the algorithm and protocol that it selects."""
     if why := why_no_library(job):
         raise InvalidInput(why, "--engine")
-    group = whole_group(job)
+    group = _group_of(job)
     found = group_times(job.collective, job.payload_bytes, group)
     [algorithm], [protocol] = found.algorithms, found.protocols
     is_in_switch = algorithm.startswith("NVLS")
     bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, is_in_switch)
+    jitter_s = _jitter_s(job)
     return NetworkAnswer(
-        job=job, num_ranks=groups.shape[1], num_groups=groups.shape[0], time_s=float(found.seconds[0]), bound_s=bound_s,
-        engine="library", closed_form_s=_closed_form_s(job), algorithm=algorithm, protocol=protocol,
+        job=job, num_ranks=groups.shape[1], num_groups=groups.shape[0], time_s=float(found.seconds[0]) + jitter_s,
+        bound_s=bound_s, engine="library", closed_form_s=_closed_form_s(job), algorithm=algorithm, protocol=protocol,
+        jitter_s=jitter_s,
     )  # fmt: skip
 
 
@@ -182,12 +189,18 @@ def why_no_library(job: CollectiveJob) -> str:
         return "a library chooses ranks, algorithm and chunks itself; ask the events engine, or leave them out"
     if not job.network.graph.is_uniform:
         return "a library's times are of links as they should be; ask the events engine about slow ones"
-    group = whole_group(job)
+    group = _group_of(job)
     if not group or not library_of(group):
         return "the network names no collective library, as clusters of the catalogue do; ask the events engine"
     if not is_timed_by_library(job.collective, group):
         return f"no measured time of this {job.collective} is known; ask the events engine"
     return ""
+
+
+def _group_of(job: CollectiveJob) -> Group:
+    """The ranks that take part: of a message, a device and its neighbour along the innermost dimension."""
+    group = whole_group(job)
+    return group[:1] if job.collective == "point-to-point" else group
 
 
 def whole_group(job: CollectiveJob) -> Group:
@@ -299,11 +312,15 @@ def _closed_form_s(job: CollectiveJob) -> tuple[float, ...]:
     has_graphs = any(isinstance(part, UnitGraph) for part in job.network.parts)
     if job.collective not in collectives or not is_plain or has_graphs:
         return ()
-    group = whole_group(job)
-    if job.collective == "point-to-point":
-        group = group[:1]  # the neighbour is along the innermost
+    group = _group_of(job)
     time_s = collectives[job.collective](job.payload_bytes, group, 1.0)
-    return (float(checked_times_s(job.collective, job.payload_bytes, time_s)),)
+    return (float(checked_times_s(job.collective, job.payload_bytes, time_s)) + _jitter_s(job),)
+
+
+def _jitter_s(job: CollectiveJob) -> float:
+    """How long ranks wait for the last to come to a collective; a message waits for nobody."""
+    num_taking_part = len(job.groups[0]) if job.groups else 0
+    return 0.0 if job.collective == "point-to-point" else last_arrival_s(_group_of(job), num_taking_part)
 
 
 def _check_closed(job: CollectiveJob, closed_form_s: tuple[float, ...]) -> None:

@@ -46,6 +46,7 @@ class ChipColumns:
     num_loaded_rows: FloatArray
     array_buffer_bytes: FloatArray
     num_lanes: FloatArray
+    register_bytes_per_lane: FloatArray
     vector_flop_per_s: FloatArray
     clock_hz: FloatArray
     core_buffer_bytes: FloatArray
@@ -112,6 +113,7 @@ def chip_columns(chips: Sequence[Chip]) -> ChipColumns:
         num_loaded_rows=_array(tiling.num_loaded_rows for tiling in tilings),
         array_buffer_bytes=_array(array_buffer_bytes(chip) for chip in chips),
         num_lanes=_array(chip.vector.num_units * chip.vector.num_lanes for chip in chips),
+        register_bytes_per_lane=_array(chip.die.register_bytes / chip.vector.num_lanes for chip in chips),
         vector_flop_per_s=_array(chip.vector.peak_flop_per_s for chip in chips),
         clock_hz=_array(chip.clock_hz for chip in chips),
         core_buffer_bytes=_array(chip.core_buffer_bytes for chip in chips),

@@ -104,7 +104,7 @@ def busy_power(
     """
     energies = part_energies(parts, num_macs_per_unit, link_j_per_byte=link_j_per_byte, activity=activity)
     return Power(
-        static_w=STATIC_W_PER_MM2 * area_mm2 + parts.endpoint_w,
+        static_w=static_w(parts, area_mm2),
         arithmetic_w=energies.mac_j * macs_per_s,
         operand_w=energies.operand_j * macs_per_s,
         lane_w=energies.lane_j * lane_macs_per_s,
@@ -113,6 +113,17 @@ def busy_power(
         hbm_w=energies.hbm_j_per_byte * hbm_bytes_per_s,
         link_w=energies.link_j_per_byte * 2 * link_bytes_per_s,
     )
+
+
+def static_w(parts: Inventory, area_mm2: Amount) -> Amount:
+    """What silicon of that area draws as long as it is on, with the engines that run its collectives."""
+    return STATIC_W_PER_MM2 * area_mm2 + parts.endpoint_w
+
+
+def idle_w(chip: Chip) -> float:
+    """What `chip` draws idle by its silicon: the same that its rated power and systems built on it have."""
+    parts = inventory(chip)
+    return float(static_w(parts, silicon(parts).total_mm2))
 
 
 def tdp(chip: Chip, activity: float = ACTIVITY) -> Power:

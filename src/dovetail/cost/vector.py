@@ -45,6 +45,8 @@ class KernelRows:
     element_bytes: FloatArray
     moved_bytes: FloatArray
     slots: FloatArray
+    array_slots: FloatArray  # beside arrays (`cost.mapping.vector_slots`)
+    needs_row: FloatArray  # 1 or 0, there: the whole row is read before its first result is known
     pool: FloatArray
     reads: FloatArray
     num_sweeps: FloatArray
@@ -64,6 +66,7 @@ class Times:
     hbm_s: FloatArray
     waits_s: FloatArray
     hbm_bytes: FloatArray
+    nearest_bytes: FloatArray  # between lanes and the memory beside them; not counted on GPUs
 
 
 _CODES = {access: code for code, access in enumerate(Access)}
@@ -109,16 +112,26 @@ def kernel_times(kernels: KernelRows, chips: ChipColumns) -> Times:
         overlappable_s, after_s = _waits(list(Access)[code], kernels.at(mask), chips)
         busy_s[mask] = np.maximum(busy_s[mask], overlappable_s) + after_s
         waits_s[mask] = overlappable_s + after_s
-    starts = np.flatnonzero(np.diff(kernels.operator, prepend=-1))
-    columns = (busy_s, lanes_s, hbm_s, waits_s, moved_bytes)
-    return _summed(columns, starts)
+    return added_up(
+        kernels,
+        busy_s=busy_s,
+        lanes_s=lanes_s,
+        hbm_s=hbm_s,
+        waits_s=waits_s,
+        hbm_bytes=moved_bytes,
+        nearest_bytes=np.zeros(shape),
+    )
 
 
-def _summed(columns: tuple[FloatArray, ...], starts: IntArray) -> Times:
+def added_up(kernels: KernelRows, **columns: FloatArray) -> Times:
     """Kernels added up to operators; those of one operator stand together."""
-    names = ("busy_s", "lanes_s", "hbm_s", "waits_s", "hbm_bytes")
-    sums = (np.add.reduceat(column, starts, axis=0) for column in columns)
-    return Times(**dict(zip(names, sums, strict=True)))
+    starts = np.flatnonzero(np.diff(kernels.operator, prepend=-1))
+    return Times(**{name: np.add.reduceat(column, starts, axis=0) for name, column in columns.items()})
+
+
+def pooled_bytes(kernels: KernelRows) -> FloatArray:
+    """Rows of a table that bags read beside the first of each."""
+    return np.asarray((kernels.pool - 1) * kernels.elements * kernels.element_bytes)
 
 
 def _cores(chips: ChipColumns) -> FloatArray:
@@ -132,7 +145,7 @@ def _more_bytes(access: Access, kernels: KernelRows, chips: ChipColumns) -> Floa
         lost = np.maximum(1 - chips.sram_bytes / in_flight, 0.0)
         return np.asarray(2 * kernels.elements * kernels.element_bytes * lost)
     if access is Access.BAG:
-        return np.asarray((kernels.pool - 1) * kernels.elements * kernels.element_bytes)
+        return pooled_bytes(kernels)
     return np.zeros(())
 
 

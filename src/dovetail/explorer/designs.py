@@ -15,8 +15,14 @@ from dovetail.search.codesign.systems import KNOBS, LEAST, system_chip, system_o
 
 # Before dataflows, registers, vector memory and the SRAM's bandwidth were chosen: words of these are still read.
 NEWER = ("dataflow", "register_bytes_per_lane", "vmem_mib", "sram_bytes_per_clock")
-WITHOUT_NETWORK = tuple(name for name in KNOBS if name != "network")  # which was the same for all systems
-OLD_KNOBS = tuple(name for name in WITHOUT_NETWORK if name not in NEWER)
+NEWEST = ("vmem_bytes_per_clock", "network")  # a network was the same for all systems
+OLD_KNOBS = {
+    len(names): names
+    for names in (
+        tuple(name for name in KNOBS if name not in (*NEWER, *NEWEST)),
+        tuple(name for name in KNOBS if name not in NEWEST),
+    )
+}
 MOST = 1e6  # style: of any knob; the largest in use are some thousands
 
 
@@ -29,7 +35,7 @@ def design_cluster(word: str, num_devices: int = 0) -> Cluster:
     """The cluster that `design_word` wrote; of another number of devices where one is given."""
     base, *rest = word.split("~")
     network, values = (rest[0], rest[1:]) if rest else ("", [])
-    names = {len(some): some for some in (OLD_KNOBS, WITHOUT_NETWORK)}.get(len(values), KNOBS)
+    names = OLD_KNOBS.get(len(values), KNOBS)
     if len(values) != len(names):
         raise InvalidInput(f"a design is a chip, a network and {len(KNOBS)} numbers; got {len(values)} numbers")
     chip = chip_of(catalogue_entry(base))

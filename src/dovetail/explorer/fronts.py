@@ -27,6 +27,7 @@ KNOB_WORDS = {
     "register_bytes_per_lane": "registers of a lane, bytes",
     "core_buffer_kib": "buffer of a core, KiB",
     "vmem_mib": "vector memory of a vector core, MiB",
+    "vmem_bytes_per_clock": "vector memory, bytes per clock",
     "endpoint": "who runs collectives",
     "sram_mib": "shared SRAM, MiB",
     "sram_bytes_per_clock": "shared SRAM, bytes per clock",

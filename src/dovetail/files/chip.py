@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import typing
 from collections.abc import Iterator
 from functools import cache
@@ -11,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field, create_model
 
 from dovetail.cost.engines import with_endpoint
+from dovetail.cost.tdp import idle_w as silicon_idle_w
 from dovetail.errors import did_you_mean
 from dovetail.files.entry import Entry, described, followed, placed, spoken
 from dovetail.files.schema import (
@@ -31,14 +33,15 @@ from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Calibration, Chip, EnergyCosts
 from dovetail.hardware.die import MEMORY_TECHNOLOGIES, Die
 from dovetail.hardware.endpoints import SM_DRIVEN
-from dovetail.hardware.energy_models import IDLE_SOURCE, energy_models, idle_estimate_w
+from dovetail.hardware.energy_models import IDLE_BY_AREA_SOURCE, IDLE_SOURCE, energy_models, idle_estimate_w
 from dovetail.hardware.families import families
 from dovetail.hardware.implied_die import IMPLIED, IMPLIED_SOURCE, implied_die
-from dovetail.units import GIGA, format_rate
+from dovetail.units import GIGA, format_bytes, format_rate
 
 _BASE_HINT = "; give it, or name a base to take it from"
 _NOT_FIGURES = {"name", "vendor", "process", "endpoint", "calibration.fitted_on", "calibration.family"}
 FACTS, DEVICE_NAMES = "facts", "device_names"
+CLOSE_FRAC = 1e-6  # style: a tolerance; of capacities that are the same
 MAX_OVER_PEAK = 1.05  # of multipliers times clock: data sheets round both
 _OPEN = frozenset({FACTS, DEVICE_NAMES, "base"})  # what stands there is no figure
 # Of a chip whose energies follow from the rest of it, until that is there.
@@ -91,8 +94,25 @@ def chip_of(entry: Entry) -> Chip:
         more["die"] = Die()
     chip = built(Chip, shape, entry, base, _starts(shape, entry, base), **more)
     chip = chip if base else _with_implied_die(chip, given)
+    chip = _with_core_buffer(chip, given, entry)
     _check_peak(chip, entry)
-    return _with_engines(_with_energy(chip, shape, entry), base.endpoint if base else SM_DRIVEN, entry)
+    before = base.endpoint if base else SM_DRIVEN
+    return _with_engines(_with_energy(chip, shape, entry, before), before, entry)
+
+
+def _with_core_buffer(chip: Chip, given: SourceByPath, entry: Entry) -> Chip:
+    """A vector core's buffer is its vector memory where it has some: it follows from that, or must agree with it."""
+    memory, num_cores = chip.vector_memory, chip.vector.num_units
+    if memory is None or chip.die.buffered_units != "vector":
+        return chip
+    own_bytes = memory.capacity_bytes / num_cores
+    if math.isclose(chip.core_buffer_bytes, own_bytes, rel_tol=CLOSE_FRAC):
+        return chip
+    if "core_buffer_bytes" in given:
+        message = f"core_buffer is the vector memory of a core, {format_bytes(own_bytes)} of each of {num_cores}"
+        got = f"got {format_bytes(chip.core_buffer_bytes)}; leave it out, or say vector_memory.capacity"
+        raise entry.child("core_buffer").refused(f"{message}; {got}")
+    return dataclasses.replace(chip, core_buffer_bytes=own_bytes)
 
 
 def _check_peak(chip: Chip, entry: Entry) -> None:
@@ -197,14 +217,20 @@ def _starts(shape: Any, entry: Entry, base: Chip | None) -> dict[str, Any]:
     return starts
 
 
-def _with_energy(chip: Chip, shape: Any, entry: Entry) -> Chip:
-    """`chip` with the energies of the model that it names, but for those that are given."""
+def _with_energy(chip: Chip, shape: Any, entry: Entry, endpoint: str) -> Chip:
+    """`chip` with the energies of the model that it names, but for those that are given; idle with that endpoint."""
     written, place = shape.energy, entry.child("energy")
     if written is None or not written.model:
         return chip
-    idle_w = written.idle_w if "idle_w" in written.model_fields_set else idle_estimate_w(chip.tdp_w)
+    model = energy_models[written.model]
     with placed(entry):
-        energy = energy_models[written.model].energy(chip, idle_w)
+        if "idle_w" in written.model_fields_set:
+            idle_w = written.idle_w
+        elif model.is_idle_by_area and chip.die.has_stacks:
+            idle_w = silicon_idle_w(dataclasses.replace(chip, endpoint=endpoint))
+        else:
+            idle_w = idle_estimate_w(chip.tdp_w)
+        energy = model.energy(chip, idle_w)
         return dataclasses.replace(chip, energy=built(EnergyCosts, written, place, energy))
 
 
@@ -313,5 +339,7 @@ def _derived_sources(shape: Any) -> SourceByPath:
         found["calibration"] = families[shape.calibration.family].source
     if shape.energy is not None and shape.energy.model in energy_models:
         is_idle_given = "idle_w" in shape.energy.model_fields_set
-        found["energy"] = energy_models[shape.energy.model].source + ("" if is_idle_given else f"; idle {IDLE_SOURCE}")
+        model = energy_models[shape.energy.model]
+        idle_source = IDLE_BY_AREA_SOURCE if model.is_idle_by_area else IDLE_SOURCE
+        found["energy"] = model.source + ("" if is_idle_given else f"; idle {idle_source}")
     return found

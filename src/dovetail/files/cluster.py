@@ -11,6 +11,7 @@ from dovetail.comm.library.on_group import check_library
 from dovetail.cost.engines import with_endpoint
 from dovetail.files.chip import chip_of
 from dovetail.files.cluster_names import sized_name
+from dovetail.files.collective_library import with_written_collectives
 from dovetail.files.entry import Entry, followed, placed, spoken
 from dovetail.files.reliability import reliability_of
 from dovetail.files.schema import Number, Shape, Share, Text, Whole, amount, checked
@@ -20,7 +21,7 @@ from dovetail.hardware.host import Host
 from dovetail.hardware.link import Link
 from dovetail.hardware.scales import Scales, scaled
 from dovetail.hardware.topology import Dimension, Topology
-from dovetail.units import share_frac
+from dovetail.units import quantity, share_frac
 
 MAX_DEVICES = 2**20  # style: a count; ten times the largest cluster known, and small enough to search for divisors
 MAX_DIMENSIONS = 16
@@ -38,6 +39,7 @@ class DimensionShape(Shape):
     oversubscription: Number = 1.0
     library: Text = ""
     network: bool = False
+    jitter: amount("s") = 0.0  # type: ignore[valid-type]
 
 
 class HostShape(Shape):
@@ -59,6 +61,8 @@ class FamilyShape(Shape):
     reliability: object = None
     endpoint: Text = ""
     headroom: Share | None = None
+    collectives: object = None
+    jitter: object = None
 
 
 class ClusterShape(Shape):
@@ -71,6 +75,8 @@ class ClusterShape(Shape):
     reliability: object = None
     endpoint: Text = ""
     headroom: Share | None = None
+    collectives: object = None
+    jitter: object = None
 
 
 class PaceShape(Shape):
@@ -95,6 +101,8 @@ class CalibratedShape(Shape):
     reliability: object = None
     endpoint: Text = ""
     headroom: Share | None = None
+    collectives: object = None
+    jitter: object = None
 
 
 def load_cluster(reference: str) -> Cluster:
@@ -126,6 +134,7 @@ def cluster_of(entry: Entry, num_devices: int = 0) -> Cluster:
             raise entry.child("topology").refused(f"{message}; change that for {num_devices:,}")
     else:
         cluster = _of_family(entry, num_devices)
+    cluster = _jittered(with_written_collectives(cluster, entry), entry)
     return with_written_headroom(_failing(_ended(cluster, entry), entry), entry)
 
 
@@ -145,6 +154,15 @@ def _ended(cluster: Cluster, entry: Entry) -> Cluster:
         return replace(cluster, chip=with_endpoint(cluster.chip, entry.child("endpoint").value))
 
 
+def _jittered(cluster: Cluster, entry: Entry) -> Cluster:
+    """`cluster` whose ranks come late to collectives as is written, if that is."""
+    if not entry.has("jitter"):
+        return cluster
+    with placed(entry.child("jitter")):
+        jitter_s = quantity(entry.child("jitter").value, "s")
+        return replace(cluster, topology=cluster.topology.with_jitter(jitter_s))
+
+
 def _failing(cluster: Cluster, entry: Entry) -> Cluster:
     """`cluster` with how it fails, if that is written."""
     if not entry.has("reliability"):
@@ -162,12 +180,11 @@ def _calibrated(entry: Entry, num_devices: int) -> Cluster:
         changes = (
             shape.host is not None,
             shape.name,
-            *(entry.has(key) for key in ("reliability", "endpoint", "headroom")),
+            *(entry.has(key) for key in ("reliability", "endpoint", "headroom", "collectives", "jitter")),
         )
         if not any(changes):
-            message = (
-                "calibration is missing, and so are host, reliability, endpoint, headroom and name: nothing changes"
-            )
+            others = "host, reliability, endpoint, headroom, collectives, jitter and name"
+            message = f"calibration is missing, and so are {others}: nothing changes"
             raise entry.child("calibration").refused(message)
         return _hosted(replace(base, name=shape.name or base.name), shape.host, entry)
     pace, place = shape.calibration, entry.child("calibration")
@@ -258,6 +275,7 @@ def _dimension(shape: DimensionShape, entry: Entry) -> Dimension:
             oversubscription=shape.oversubscription,
             library=shape.library,
             is_network=shape.network,
+            jitter_s=shape.jitter,
         )
 
 

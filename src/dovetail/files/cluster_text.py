@@ -6,9 +6,12 @@ from pathlib import Path
 
 from dovetail.accuracy.cluster_fit import ClusterFit
 from dovetail.files.chip_text import quoted_text, reference_from
+from dovetail.files.collective_library import collectives_text
+from dovetail.files.entry import is_file_name
 from dovetail.files.own_runs import OwnTable
 from dovetail.files.schema import MAX_TEXT_CHARACTERS
 from dovetail.hardware.clusters import clusters
+from dovetail.hardware.topology import FittedConstants
 
 DIGITS = 5
 
@@ -36,3 +39,19 @@ def calibrated_cluster_text(fit: ClusterFit, table: OwnTable, name: str, fitted_
 def _path(table: OwnTable) -> str:
     """A base that is a file is named from where the runs' file lies."""
     return str(Path(table.shown).parent / table.base)
+
+
+def calibrated_library_text(
+    base: str, num_devices: int, name: str, library: str, platform: str, constants: FittedConstants, fitted_on: str,
+    out: Path,
+) -> str:  # fmt: skip
+    """A base cluster whose collective library has the constants that were fitted to logs."""
+    is_family = base in clusters
+    lines = [
+        "# Written by `dovetail calibrate`; what is not here is as in the base.",
+        f"base: {quoted_text(base if is_family or not is_file_name(base) else reference_from(out, base))}",
+        *([f"devices: {num_devices}  # of the largest log; any other will do"] if is_family else []),
+        f"name: {quoted_text(name)}",
+        *collectives_text(library, platform, constants, fitted_on),
+    ]
+    return "\n".join(lines) + "\n"

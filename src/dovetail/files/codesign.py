@@ -20,9 +20,10 @@ from dovetail.files.value_formats import Words
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoint_coded, endpoint_codes, endpoint_named
 from dovetail.hardware.template import dataflow_codes
-from dovetail.search.codesign.networks import can_be_joined, network_kind
+from dovetail.search.codesign.networks import can_be_joined, network_kind, own_network
 from dovetail.search.codesign.presets import PRESETS, Preset
 from dovetail.search.codesign.question import Budget, Case, Rule, base_budget, system_space
+from dovetail.search.codesign.system_labels import DERIVED
 from dovetail.search.codesign.systems import KNOBS, LEAST, check_knobs, system_of
 from dovetail.search.planners.constraints import Constraint, are_stages_even, space_under
 from dovetail.search.planners.plan_space import PlanSpace
@@ -100,7 +101,7 @@ def load_codesign(reference: SpecLike, said: CodesignOverrides) -> CodesignSpec:
     weights = _weights(spec, given.weights, len(entries))
     num_devices = (said.devices,) if said.devices else _devices(spec, preset)
     constraints = space_of(spec.child("space")) if spec.has("space") else ()
-    network = _networks(said, spec, preset)
+    network = _networks(said, spec, preset, base)
     knobs = {**_knobs(spec, base, preset, said), "network": _codes(network)}
     space = _space(base, num_devices, knobs, spec.child("chip").where)
     with countable():
@@ -144,7 +145,7 @@ def _of_model(reference: ModelLike, said: CodesignOverrides) -> CodesignSpec:
     with countable():
         workload = Workload(model=model, global_batch=said.batch or model.batch, seq=said.seq or model.seq)
         check_dtype(workload, base)
-    network = _networks(said, None, preset)
+    network = _networks(said, None, preset, base)
     knobs = {**_preset_knobs(preset, base), **_said_knobs(said), "network": _codes(network)}
     space = _space(base, num_devices, knobs, "chip")
     return CodesignSpec(
@@ -197,7 +198,7 @@ def _knob(name: str, entry: Entry, own: float) -> tuple[float, ...]:
         return tuple(sorted({own if item.value == BASE else _word_code(name, item, words[name]) for item in items}))
     others = [item for item in items if item.value != BASE]
     if len(others) == len(items):
-        return _wholes(entry, int(LEAST.get(name, 1.0)) if name != "core_buffer_kib" else 1)
+        return _wholes(entry, 1 if name in DERIVED else int(LEAST.get(name, 1.0)))
     return tuple(sorted({own, *(value for item in others for value in _wholes(item))}))
 
 
@@ -280,7 +281,7 @@ def _plans(
     return replace(preset.plans, **{name: getattr(asked, name) for name in said if hasattr(asked, name)})
 
 
-def _networks(said: CodesignOverrides, spec: Entry | None, preset: Preset) -> str:
+def _networks(said: CodesignOverrides, spec: Entry | None, preset: Preset, base: Chip) -> str:
     """Names of one network or several to choose from, in the order of their codes, with commas between them."""
     if said.network or spec is None or not spec.has("network"):
         words = [(name.strip(), "--network") for name in (said.network or preset.network).split(",")]
@@ -292,7 +293,7 @@ def _networks(said: CodesignOverrides, spec: Entry | None, preset: Preset) -> st
     kinds = []
     for name, where in words:
         try:
-            kinds.append(network_kind(name))
+            kinds.append(network_kind(own_network(name, base)))
         except InvalidInput as error:
             raise InvalidInput(error.message, where) from None
     return ",".join(dict.fromkeys(kind.name for kind in sorted(kinds, key=lambda kind: kind.code)))

@@ -12,6 +12,7 @@ from dovetail.files.value_formats import Words
 from dovetail.hardware.endpoints import endpoint_coded
 from dovetail.hardware.template import dataflow_word
 from dovetail.search.codesign.presets import PRESETS
+from dovetail.search.codesign.system_labels import DERIVED
 from dovetail.search.codesign.systems import system_of
 from dovetail.search.space import Knob
 
@@ -52,4 +53,6 @@ def _values(knob: Knob) -> list[Any]:
         return [endpoint_coded(value).name for value in knob.values]
     if knob.name == "dataflow":
         return [dataflow_word(value) for value in knob.values]
-    return [int(value) if value == int(value) else BASE for value in knob.values]  # others than whole are the base's
+    derived = DERIVED[knob.name][0] if knob.name in DERIVED else None
+    # what follows from other knobs, and numbers that are not whole, are the base's
+    return [int(value) if value == int(value) and value != derived else BASE for value in knob.values]

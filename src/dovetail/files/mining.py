@@ -18,7 +18,8 @@ from dovetail.files.plan import own_devices, plan_of
 from dovetail.files.python_values import ModelHolder, ModelLike, SpecLike, as_model, as_spec
 from dovetail.files.schema import Shape, Text, Whole, Wholes, amount, checked
 from dovetail.hardware.chip import Chip
-from dovetail.search.designs import COUNTS, SIDES, Limits, design_space
+from dovetail.hardware.template import design_of
+from dovetail.search.designs import COUNTS, SIDES, Limits, base_limits, design_space
 from dovetail.search.mining.load import check_mined
 from dovetail.search.mining.task import Task, fitting_batch, whole_batch
 from dovetail.search.space import Space
@@ -27,7 +28,9 @@ from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
 BASE = "tpuv2-like"
-AREA_MM2, POWER_W = 606.68, 280.0  # WHAM's budget
+# WHAM's budget, which goes with its space and the chip that this builds on. Designs on another chip may take what that
+# one takes, and their space has it.
+AREA_MM2, POWER_W = 606.68, 280.0
 MAX_POINTS = 200_000  # style: a space that is bounded in seconds
 MAX_VALUE = 65_536  # style: of sides, lanes and counts; such cores are far beyond any die, and areas stay readable
 _KEY_OF = {
@@ -109,8 +112,8 @@ def load_mining(reference: SpecLike, said: MineOverrides) -> MiningSpec:
         name=shape.name or spec_name(reference),
         tasks=tasks,
         base=base,
-        limits=_limits(said, given, spec.child("chip")),
-        space=_space(given, spec.child("chip")),
+        limits=_limits(said, given, base, spec.child("chip")),
+        space=_space(given, base, spec.child("chip")),
         chosen_batch=tasks[0].workload.global_batch if is_open else 0,
         stages=stages,
     )
@@ -130,8 +133,8 @@ def _of_model(reference: ModelLike, said: MineOverrides) -> MiningSpec:
         name="",
         tasks=(task,),
         base=base,
-        limits=_limits(said, _Chip(), None),
-        space=design_space(),
+        limits=_limits(said, _Chip(), base, None),
+        space=design_space(**_own_values(_Chip(), base)),
         chosen_batch=task.workload.global_batch if is_open else 0,
         stages=stages,
     )
@@ -155,15 +158,36 @@ def _task(spec: Entry, entry: Entry, said: MineOverrides, base: Chip, *, has_one
     return fitting_batch(workload, base) if is_open else whole_batch(workload)
 
 
-def _limits(said: MineOverrides, given: Any, entry: Entry | None) -> Limits:
-    area_mm2 = positive_amount("--area", said.area, "mm2") if said.area else given.area
-    power_w = positive_amount("--power", said.power, "w") if said.power else given.power
+def _limits(said: MineOverrides, given: Any, base: Chip, entry: Entry | None) -> Limits:
+    own = base_limits(base) if base.name != BASE else Limits(area_mm2=AREA_MM2, power_w=POWER_W)
+    area_mm2 = given.area if "area" in given.model_fields_set else own.area_mm2
+    power_w = given.power if "power" in given.model_fields_set else own.power_w
+    area_mm2 = positive_amount("--area", said.area, "mm2") if said.area else area_mm2
+    power_w = positive_amount("--power", said.power, "w") if said.power else power_w
     if power_w == 0:
         raise InvalidInput("power must be above 0; got 0 W", entry.child("power").where if entry else "--power")
     return Limits(area_mm2=area_mm2, power_w=power_w)
 
 
-def _space(given: Any, entry: Entry) -> Space:
+def _own_values(given: Any, base: Chip) -> dict[str, tuple[int, ...]]:
+    """Sides, lanes and counts; those that nobody gave go as far as the base's, where it is not WHAM's."""
+    found = {key: tuple(getattr(given, key)) for key in ("sides", "lanes", "counts")}
+    if base.name == BASE:
+        return found
+    cores = design_of(base)
+    most = {
+        "sides": max(cores.num_rows, cores.num_cols),
+        "lanes": cores.num_lanes,
+        "counts": max(cores.num_tensor, cores.num_vector),
+    }
+    for key, largest in most.items():
+        if key not in given.model_fields_set:
+            while found[key][-1] < largest:
+                found[key] = (*found[key], 2 * found[key][-1])
+    return found
+
+
+def _space(given: Any, base: Chip, entry: Entry) -> Space:
     for key in ("sides", "lanes", "counts"):
         for place, value in enumerate(getattr(given, key)):
             if value > MAX_VALUE:
@@ -173,7 +197,7 @@ def _space(given: Any, entry: Entry) -> Space:
             rule = "counts of cores are powers of two, because operators are split by halves"
             raise entry.child("counts").child(place).refused(f"{rule}; got {count}")
     with _in_chip(entry):
-        space = design_space(tuple(given.sides), tuple(given.lanes), tuple(given.counts))
+        space = design_space(**_own_values(given, base))
     if space.num_points > MAX_POINTS:
         message = f"a space has at most {MAX_POINTS:,} designs; got {space.num_points:,}"
         raise entry.refused(f"{message}; leave out sides, lanes or counts")

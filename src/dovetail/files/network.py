@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from dovetail.comm.events.network_graph import network_graph
-from dovetail.comm.events.unit_graphs import UnitGraph, clos, dragonfly
+from dovetail.comm.events.unit_graphs import UnitGraph, clos, dragonfly, torus_graph
 from dovetail.comm.one_collective import Network
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.files.cluster import load_cluster
@@ -42,6 +42,7 @@ KINDS = {  # as written: as a topology has it
     "fully-connected": "fully-connected",
     "fat-tree": "fat-tree",
     "dragonfly": "dragonfly",
+    "twisted-torus": "twisted-torus",
 }
 _JOINT = re.compile(rf"\s*;\s*|\s+[x×]\s+|x(?=(?:{'|'.join(KINDS)}):)")
 _PART = re.compile(r"(?:([A-Za-z_][\w-]*)\s*=\s*)?([A-Za-z-]+)\s*:\s*([0-9x.]+)\s*(?:@(.*))?")
@@ -171,6 +172,11 @@ def _part(text: str, first: int) -> list[Part]:
 def _built(
     kind: str, names: list[str], counts: list[int], link: Link, extra: dict[str, float], text: str
 ) -> list[Part]:
+    if kind == "twisted-torus":
+        if math.prod(counts) > MAX_MESHED:
+            rule = f"a twisted torus has at most {MAX_MESHED:,} devices"
+            raise InvalidInput(f"{rule}; got {math.prod(counts):,}", "--topology")
+        return [torus_graph(names[0], tuple(counts), link, is_twisted=True)]
     if kind == "dragonfly":
         return [_dragonfly(names[0], counts, link, extra, text)]
     if len(counts) != len(names):

@@ -36,6 +36,7 @@ class OwnRuns:
 class Cluster:
     """Equal devices joined by one topology, in equal nodes; `sources` names where each figure comes from.
 
+    `platform` is what tables of measured collectives call it, where its library was fitted to one.
     Whether switches add for collectives is what the chip's endpoint says, and its dimensions are kept so.
     """
 
@@ -46,6 +47,7 @@ class Cluster:
     own_runs: OwnRuns = field(default_factory=OwnRuns)
     host: Host | NoHost = field(default_factory=NoHost)
     reliability: Reliability | NotStated = field(default_factory=NotStated)
+    platform: str = ""
 
     def __post_init__(self) -> None:
         added = self.topology.with_reducing(self.chip.endpoint_kind.is_in_switch)

@@ -36,7 +36,7 @@ def scaled(cluster: Cluster, scales: Scales) -> Cluster:
     """
     chip = cluster.chip
     calibration, topology = _scaled(chip.calibration, scales), cluster.topology
-    if all(dimension.library for dimension in topology.dimensions):
+    if all(dimension.has_measured_library for dimension in topology.dimensions):
         calibration = replace(calibration, link_frac=chip.calibration.link_frac)
         bandwidth_ratio = min(scales.link_scale, 1 / chip.calibration.link_frac)
         topology = topology.with_links_scaled(bandwidth_ratio, scales.link_scale)

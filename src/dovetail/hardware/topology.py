@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from dovetail.errors import InvalidInput, NotModelled, did_you_mean
 from dovetail.hardware.link import Link
 
+XLA_ICI = "xla-ici"  # a library without constants of its own: collectives take its links and the chip's calibration
+FittedConstants = tuple[tuple[str, int, float], ...]
 DIMENSION_KINDS = ("ring", "bidirectional-ring", "mesh", "switch", "fully-connected", "fat-tree")
 
 
@@ -18,8 +20,9 @@ class Dimension:
     `link` is what one device can send in one direction into this dimension, all its ports together. A fat
     tree is a switch seen from its ports; `oversubscription` 2 leaves each half of its bandwidth. A narrower tier is a
     dimension of its own. Where `library` is named, its measured times stand for collectives over the links, and
-    `is_network` says which dimensions are between nodes. `is_reducing` says that its switches add and multicast for
-    collectives: a cluster sets it where its devices have such an endpoint.
+    `is_network` says which dimensions are between nodes. `library_constants` are those that were fitted on this
+    cluster's own logs and replace the library's: name, number of ranks (0 for any) and value. `is_reducing` says that
+    its switches add and multicast for collectives: a cluster sets it where its devices have such an endpoint.
     """
 
     name: str
@@ -29,7 +32,14 @@ class Dimension:
     oversubscription: float = 1.0
     library: str = ""
     is_network: bool = False
+    library_constants: FittedConstants = ()
+    jitter_s: float = 0.0  # standard deviation of when ranks come to a collective; 0 where nothing is known of it
     is_reducing: bool = False
+
+    @property
+    def has_measured_library(self) -> bool:
+        """Whether collectives take a library's measured times, and not a share of the links."""
+        return self.library not in ("", XLA_ICI)
 
     def __post_init__(self) -> None:
         if self.kind not in DIMENSION_KINDS:
@@ -40,6 +50,8 @@ class Dimension:
         if self.oversubscription != 1 and self.kind not in ("switch", "fat-tree"):
             rule = f"oversubscription is for switches and fat trees; got {self.oversubscription:g} on a {self.kind}"
             raise InvalidInput(f"{rule}; give its links less bandwidth instead", "oversubscription")
+        if not 0 <= self.jitter_s < math.inf:
+            raise InvalidInput(f"jitter must not be negative; got {self.jitter_s:g} s", "jitter")
         if self.is_reducing and not self.can_reduce:
             message = f"dimension {self.name} is {self.kind}, without switches that add"
             raise NotModelled(f"{message}; take another endpoint, or switches", "endpoint")
@@ -70,6 +82,10 @@ class Topology:
     @property
     def num_devices(self) -> int:
         return math.prod(dimension.num_devices for dimension in self.dimensions)
+
+    def with_jitter(self, jitter_s: float) -> Topology:
+        """The same topology where ranks come to every collective with this standard deviation."""
+        return replace(self, dimensions=tuple(replace(d, jitter_s=jitter_s) for d in self.dimensions))
 
     def with_reducing(self, is_reducing: bool) -> Topology:
         """The same topology whose switches add for collectives, or do not; raises where there are none that could."""

@@ -164,30 +164,31 @@ def chip_of_point(question: JointQuestion, point: Point) -> Chip:
 
 
 def stop_of(question: JointQuestion, scorer: Scorer) -> tuple[int, float]:
-    """How many chips PHAZE's outer loop looks at, each with its best HBM, and the fastest step among them."""
+    """How many chips PHAZE's outer loop looks at, each with its best HBM, and the fastest step among them.
+
+    The best HBM is the largest: it is as fast as the others, and every plan that fits those fits it.
+    """
     every = phaze_chips()
     scores: dict[int, SystemScore] = {}
 
     def tokens_per_s(rows: IntArray) -> FloatArray:
-        points = {int(row): _points(question, every, int(row)) for row in rows}
-        flat = [point for own in points.values() for point in own]
-        chunks = (flat[at : at + SCORED_AT_ONCE] for at in range(0, len(flat), SCORED_AT_ONCE))
-        by_point = {score.point: score for chunk in chunks for score in scorer.score(chunk, np.inf)}
-        for row, own in points.items():
-            scores[row] = min((by_point[point] for point in own), key=lambda score: score.loss)
-        return np.array([1 / scores[int(row)].loss for row in rows])
+        points = [_point(question, every, int(row)) for row in rows]
+        chunks = (points[at : at + SCORED_AT_ONCE] for at in range(0, len(points), SCORED_AT_ONCE))
+        scored = [score for chunk in chunks for score in scorer.score(chunk, np.inf)]
+        scores.update(zip((int(row) for row in rows), scored, strict=True))
+        return np.array([1 / score.loss for score in scored])
 
     stop = stopped_among(every.area_mm2, tokens_per_s)
     [best] = refined_system(scorer, scores[stop.best_row], np.inf).cases
     return stop.num_chips, best.step_s
 
 
-def _points(question: JointQuestion, every: PhazeChips, row: int) -> list[Point]:
-    """A chip of PHAZE's with each of its HBM, as points of the question's space."""
+def _point(question: JointQuestion, every: PhazeChips, row: int) -> Point:
+    """A chip of PHAZE's with the most HBM, as a point of the question's space."""
     design = every.design(row)
     own = {field.name: getattr(design, field.name) for field in fields(Design)}
     own["sram_mib"] = round(every.sram_bytes[row] / MEBI)
     knobs = question.space.knobs
     fixed = {knob.name: knob.values.index(own[knob.name]) if knob.name in own else 0 for knob in knobs}
-    sizes = range(len(next(knob.values for knob in knobs if knob.name == "stack_gib")))
-    return [tuple((fixed | {"stack_gib": size})[knob.name] for knob in knobs) for size in sizes]
+    [sizes] = [knob.values for knob in knobs if knob.name == "stack_gib"]
+    return tuple((fixed | {"stack_gib": int(np.argmax(sizes))})[knob.name] for knob in knobs)

@@ -13,7 +13,7 @@ import numpy as np
 from dovetail.workload.graph import FloatArray, IntArray
 
 BUCKET_MM2 = 0.01  # chips of one bucket are looked at together
-NUM_FIRST = 256  # chips whose throughputs are asked for first, where they cost something; then twice as many
+NUM_FIRST = 128  # chips whose throughputs are asked for first, where they cost something; then twice as many
 NUM_LEVEL = 5  # buckets in a row whose best chips do not improve, after which it stops
 
 

@@ -391,8 +391,18 @@ def _state_bytes(load: Load, precision: Precision) -> StageMemory:
         activations_bytes=0.0,
         buffers_bytes=0.0,
         host_bytes=optimizer_bytes + copied_bytes if is_offloaded else 0.0,
-        reserve_frac=0.0 if framework.has_static_buffers else ALLOCATOR_RESERVE_FRAC,
+        reserve_frac=_reserve_frac(framework),
     )
+
+
+def _reserve_frac(framework: Framework) -> float:
+    """Of what is in use, what an allocator holds beside it."""
+    return 0.0 if framework.has_static_buffers else ALLOCATOR_RESERVE_FRAC
+
+
+def room_bytes(plans: Plans, usable_bytes: Amount) -> Amount:
+    """What tensors of plans may take of so much memory: less the runtime's, and less what the allocator reserves."""
+    return (usable_bytes - runtime_bytes(plans)) / (1 + _reserve_frac(frameworks[plans.framework]))
 
 
 def _gradient_bytes(framework: Framework, precision: Precision) -> float:
@@ -473,7 +483,7 @@ def runtime_bytes(plan: Plan | Plans) -> Amount:
     XLA's share of HBM is none of these, and part of the reserve of its chips.
     """
     if frameworks[plan.framework].has_static_buffers:
-        return 0.0
+        return np.zeros_like(plan.num_devices, dtype=np.float64)[()]
     degrees = (plan.tensor_parallel, plan.context_parallel, plan.data_parallel, plan.pipeline_parallel)
     num_groups = sum(np.where(degree > 1, 1, 0) for degree in (*degrees, plan.expert_parallel))
     is_alone = plan.num_devices == 1

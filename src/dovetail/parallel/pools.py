@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.cluster import Cluster
-from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster
+from dovetail.hardware.families import PAPER, PLAIN, families
+from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster, chips_of
 from dovetail.hardware.topology import Topology
 from dovetail.parallel.placement import Placement, placement
 from dovetail.parallel.plan import Plan
@@ -30,8 +31,19 @@ def stages_by_pool(plan: Plan, cluster: HeterogeneousCluster) -> tuple[int, ...]
     return tuple(pool.num_devices // size for pool in cluster.pools)
 
 
+def framework_of(cluster: AnyCluster) -> str:
+    """The framework that trains on a cluster where a plan names none: that of its family of chips."""
+    found = {families[chip.calibration.family or PAPER].framework for chip in chips_of(cluster)}
+    return found.pop() if len(found) == 1 else PLAIN
+
+
 def on_pools(plan: Plan, cluster: AnyCluster) -> Plan:
-    """`plan` with the pool of every stage: as `stage_pools` says, or in the order of the pools."""
+    """`plan` with the pool of every stage: as `stage_pools` says, or in the order of the pools.
+
+    And by the framework of the cluster's chips, where it names none.
+    """
+    if plan.framework == PLAIN != framework_of(cluster):
+        plan = replace(plan, framework=framework_of(cluster))
     if isinstance(cluster, Cluster):
         if any(plan.stage_pools):
             pools = ", ".join(map(str, plan.stage_pools))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import groupby
 from typing import Any
 
-from dovetail.comm.library.on_group import LIBRARIES
+from dovetail.comm.library.on_group import SUMMARIES
 from dovetail.report.plain import Record
 from dovetail.report.silicon import silicon_tables
 from dovetail.report.table import Table
@@ -199,7 +199,7 @@ def _host(host: Record) -> str:
 def _library(dimensions: list[Record]) -> str:
     """Whose times collectives take on a cluster of these dimensions."""
     names = dict.fromkeys(dimension["library"] for dimension in dimensions)
-    return ", ".join(f"as {LIBRARIES[name].summary}" if name else "by a share of the links" for name in names)
+    return ", ".join(f"as {SUMMARIES[name]}" if name else "by a share of the links" for name in names)
 
 
 def _cluster_tables(record: Record) -> tuple[Table, ...]:

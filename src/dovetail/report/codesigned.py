@@ -33,7 +33,7 @@ from dovetail.search.codesign.joint import JointFound, SearchCounts
 from dovetail.search.codesign.networks import network_word, parts_of
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.sensitivity import Sensitivity
-from dovetail.search.codesign.system_labels import BY_SIZE_WORDS, as_labels, space_labels, value_label
+from dovetail.search.codesign.system_labels import DERIVED, as_labels, space_labels, value_label
 from dovetail.search.codesign.systems import CORES
 from dovetail.search.codesign.waterfall import Waterfall
 from dovetail.search.metrics import ChipFigures, Metric
@@ -51,6 +51,7 @@ _LABELS = {
     "register_bytes_per_lane": "registers of a lane, bytes",
     "core_buffer_kib": "buffer of a core, KiB",
     "vmem_mib": "vector memory of a vector core, MiB",
+    "vmem_bytes_per_clock": "vector memory, bytes per clock",
     "sram_mib": "shared SRAM, MiB",
     "sram_bytes_per_clock": "shared SRAM, bytes per clock",
     "hbm_stacks": "HBM stacks",
@@ -126,6 +127,28 @@ def system_in_brief(system: dict[str, float]) -> str:
     return f"{cores_in_brief(system)}, {shown(system['sram_mib'])} MiB, {memory}{ended}{joined}"
 
 
+# Knobs that a brief has no room for unless a space leaves them open.
+_TURNED = {
+    "dataflow": "stationary",
+    "register_bytes_per_lane": "B of registers a lane",
+    "core_buffer_kib": "KiB a core",
+    "vmem_mib": "MiB of vector memory a core",
+    "vmem_bytes_per_clock": "B per clock of vector memory",
+    "sram_bytes_per_clock": "B per clock of SRAM",
+    "clock_mhz": "MHz",
+    "link_gb_per_s": "GB/s",
+    "num_devices": "devices",
+}
+
+
+def turned_in_brief(question: JointQuestion, system: dict[str, float]) -> str:
+    """The system, with every knob that the space leaves open: two systems of one space never read the same."""
+    turned = {knob.name for knob in question.space.knobs if len(knob.values) > 1}
+    words = as_labels(question.base, system)
+    more = [f"{shown(words[name])} {unit}" for name, unit in _TURNED.items() if name in turned]
+    return ", ".join([system_in_brief(system), *more])
+
+
 def codesigned_figures(report: CodesignReport) -> Figures:
     """Everything known of a joint search, the answer first."""
     found, question, base = report.found, report.question, report.question.base
@@ -186,10 +209,14 @@ def codesigned_figures(report: CodesignReport) -> Figures:
     )
 
 
+def _brief(report: CodesignReport, answer: SystemAnswer) -> str:
+    return turned_in_brief(report.question, answer.system)
+
+
 def _system(report: CodesignReport, answer: SystemAnswer) -> Iterator[Figure | TextOnly]:
     """One system, and what every model comes to on it."""
     gained = None if report.base is None else gain_frac(answer, report.base, report.weights)
-    yield Figure("system", as_labels(report.question.base, answer.system), system_in_brief(answer.system), "system")
+    yield Figure("system", as_labels(report.question.base, answer.system), _brief(report, answer), "system")
     yield Figure("area_mm2", answer.area_mm2, number(answer.area_mm2), "mm2")
     yield Figure("power_w", answer.power_w, number(answer.power_w), "W")
     yield TextOnly("behind the best", _behind(report, answer), "behind")
@@ -229,7 +256,7 @@ def _per_model_best(report: CodesignReport, index: int) -> Iterator[Figure]:
     behind = over_best_frac(report.best, index, own)
     yield labelled("model", report.question.cases[index].name, "model")
     yield Figure("over_best_frac", behind, percent(behind), "behind")
-    yield Figure("system", as_labels(report.question.base, own.system), system_in_brief(own.system), "its own best")
+    yield Figure("system", as_labels(report.question.base, own.system), _brief(report, own), "its own best")
     yield Figure("step_s", own.cases[0].step_s)
     yield Figure("plan", plan_record(own.cases[0].plan))
 
@@ -238,7 +265,7 @@ def sentence(report: CodesignReport) -> str:
     cases = report.question.cases
     of_what = cases[0].name if len(cases) == 1 else counted(len(cases), "model")
     which = "Best system" if report.found.gap_frac == 0 or not report.is_black_box else "Best system found"
-    message = f"{which} for {of_what} by {report.metric_name}: {system_in_brief(report.best.system)}"
+    message = f"{which} for {of_what} by {report.metric_name}: {_brief(report, report.best)}"
     if len(cases) == 1:
         message += f"; {number(report.figure(0, report.best))} {unit_of(report, 0)}"
     if report.base is None:
@@ -334,7 +361,7 @@ def _choices(report: CodesignReport, name: str) -> str:
     [knob] = [knob for knob in report.question.space.knobs if knob.name == name]
     few = [shown(value_label(name, value)) for value in knob.values]
     if len(few) == 1:
-        return BY_SIZE_WORDS if few == [BY_SIZE_WORDS] else "fixed"
+        return few[0] if name in DERIVED and few == [DERIVED[name][1]] else "fixed"
     return ", ".join(few) if len(few) <= 4 else f"{few[0]}, {few[1]} ... {few[-1]}"
 
 
@@ -368,7 +395,7 @@ def _way(report: CodesignReport, label: Part, key: str, answer: SystemAnswer | N
     plan = answer.cases[0].plan
     brief = phrase(
         "{}; {}",
-        Figure(f"{key}.system", system, system_in_brief(answer.system)),
+        Figure(f"{key}.system", system, _brief(report, answer)),
         Figure(f"{key}.models[0].plan", plan_record(plan), plan_in_brief(plan)),
     )
     return FigureRow((label, TextOnly("behind the best", _behind(report, answer)), brief))

@@ -32,7 +32,8 @@ class Curve:
 class Panel:
     """Curves over the same axes; `x_label` and `y_words` say a value as a person would.
 
-    `y_unit` is what y is in, where its name does not say it and it is not logarithmic.
+    `y_unit` is what y is in, where its name does not say it and it is not logarithmic. `dashed` is what dashed curves
+    have.
     """
 
     title: str
@@ -43,6 +44,7 @@ class Panel:
     curves: tuple[Curve, ...]
     is_y_log: bool = True
     y_unit: str = ""
+    dashed: str = "bound"
 
 
 def curves_svg(title: str, panels: Sequence[Panel]) -> str:

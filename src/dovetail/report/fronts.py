@@ -12,7 +12,7 @@ import numpy as np
 
 from dovetail.parallel.plan import Plan
 from dovetail.report.budgets import assumed_notes, set_limits
-from dovetail.report.codesigned import READING, ruled_out, shown, system_in_brief
+from dovetail.report.codesigned import READING, ruled_out, turned_in_brief
 from dovetail.report.figures import (
     Figure,
     FigureList,
@@ -39,16 +39,6 @@ MOST_AXES_WITH_WAYS = 4
 FIELDS = {"area": "area_mm2", "power": "power_w", "cost": "price_usd", ENERGY: "energy_j"}
 UNITS = {"area": "mm2", "power": "W", "cost": "$", ENERGY: "J/step"}
 COUNTS = ("num_systems", "num_over_limit", "num_unshardable", "num_out_of_memory", "num_pruned", "num_scored")
-_TURNED = {
-    "dataflow": "stationary",
-    "register_bytes_per_lane": "B of registers a lane",
-    "core_buffer_kib": "KiB a core",
-    "vmem_mib": "MiB of vector memory a core",
-    "sram_bytes_per_clock": "B per clock of SRAM",
-    "clock_mhz": "MHz",
-    "link_gb_per_s": "GB/s",
-    "num_devices": "devices",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -231,12 +221,7 @@ def _has_ways(report: FrontReport) -> bool:
 
 
 def _brief(report: FrontReport, one: FrontSystem) -> str:
-    """The system, with what only some spaces leave open."""
-    system = report.system(one)
-    turned = {knob.name for knob in report.question.space.knobs if len(knob.values) > 1}
-    words = as_labels(report.question.base, system)
-    more = [f"{shown(words[name])} {unit}" for name, unit in _TURNED.items() if name in turned]
-    return ", ".join([system_in_brief(system), *more])
+    return turned_in_brief(report.question, report.system(one))
 
 
 def sentence(report: FrontReport) -> str:

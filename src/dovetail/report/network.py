@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from dovetail.comm.events.decided import critical_visits, visit_label
-from dovetail.comm.library.on_group import LIBRARIES
+from dovetail.comm.library.on_group import SUMMARIES
 from dovetail.comm.one_collective import NetworkAnswer
 from dovetail.hardware.topology import Dimension
 from dovetail.report.curves import Curve, Panel
@@ -72,6 +72,7 @@ def _point(
         "algorithm_bytes_per_s", answer.algorithm_bytes_per_s, format_rate(answer.algorithm_bytes_per_s, "B/s")
     )
     yield Figure("bus_bytes_per_s", answer.bus_bytes_per_s, format_rate(answer.bus_bytes_per_s, "B/s"), "bus bandwidth")
+    yield Figure("jitter_s", answer.jitter_s or None)
     yield Figure("endpoint", job.endpoint.name)
     yield Figure("endpoint_s", answer.endpoint_s, format_s(answer.endpoint_s))
     yield Figure("memory_bytes_per_s", memory if math.isfinite(memory) else None)
@@ -145,7 +146,7 @@ def _how(answer: NetworkAnswer) -> str:
     if not answer.algorithm:
         return ENGINE_WORDS[answer.engine]
     library = answer.job.network.parts[0]
-    name = LIBRARIES[library.library].summary if isinstance(library, Dimension) else ""
+    name = SUMMARIES[library.library] if isinstance(library, Dimension) else ""
     return f"{answer.algorithm}, {answer.protocol}: {name}"
 
 

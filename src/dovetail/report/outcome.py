@@ -9,10 +9,11 @@ from typing import Any
 from dovetail import __version__
 from dovetail.accuracy.evidence import CONFIDENCE_FRAC, interval_of
 from dovetail.accuracy.residuals import Residual
+from dovetail.comm.library.on_group import why_outside
 from dovetail.cost.op_cost import LIMITS
 from dovetail.evaluate import PERTURBATION_FRAC, Infeasible, Outcome
 from dovetail.hardware.heterogeneous import chip_names, chips_of, devices_label
-from dovetail.hardware.topology import Group
+from dovetail.hardware.topology import Group, num_ranks
 from dovetail.parallel.placement import Placement
 from dovetail.parallel.plan import Plan
 from dovetail.report.assumptions import assumptions
@@ -77,6 +78,9 @@ def outcome_figures(
         _question(result),
         assumed(result),
     )
+
+
+_AXIS_GROUPS = {"tp": "tensor", "cp": "context", "dp": "data", "pp": "pipeline", "ep": "expert"}
 
 
 def headline(
@@ -198,6 +202,17 @@ def _interval_rows(outcome: Outcome, residuals: Sequence[Residual]) -> Iterator[
         )
     )
     yield Figure("interval.num_runs", found.num_rows)
+    outside = outside_evidence(outcome, found.lacking)
+    yield Figure("outside_evidence", outside)
+    if found.lacking and len(outside) > 1:
+        yield TextOnly("outside_evidence", f"outside: {'; '.join(outside)}", "evidence")
+
+
+def outside_evidence(outcome: Outcome, lacking: str) -> list[str]:
+    """In what a step lies outside what was measured: runs like it, then collectives of each axis."""
+    groups = {axis: getattr(outcome.placement, kind) for axis, kind in _AXIS_GROUPS.items()}
+    found = {axis: why_outside(group) for axis, group in groups.items() if num_ranks(group) > 1}
+    return [*([lacking] if lacking else []), *(f"{axis} {why}" for axis, why in found.items() if why)]
 
 
 def _title(result: Outcome | Infeasible, name: str) -> Phrase:

@@ -11,6 +11,7 @@ from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.heterogeneous import chip_names
 from dovetail.parallel.plan import AXES, Plan
+from dovetail.parallel.pools import framework_of
 from dovetail.report.figures import (
     Figure,
     Figures,
@@ -269,7 +270,9 @@ def nothing_notes(found: NothingFits) -> Iterator[str]:
     yield from space_notes(found.question)
     for result in found.given:
         fits = "does not fit either" if isinstance(result, Infeasible) else "fits, by choices outside of the space"
-        if isinstance(result, Outcome) and holds(found.question.space, result.plan, is_even_only=True):
+        framework = framework_of(found.question.cluster)
+        is_fitting = isinstance(result, Outcome)
+        if is_fitting and holds(found.question.space, result.plan, is_even_only=True, framework=framework):
             fits = "fits and is in the space: the search missed it; please file a bug"
         yield f"your own plan, {plan_in_brief(result.plan)}, {fits}"
     loosen = "leave more to choose from, " if found.question.constraints else ""

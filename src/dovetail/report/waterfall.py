@@ -8,11 +8,11 @@ from dovetail.hardware.chip import Chip
 from dovetail.report.charts.bars import ranked
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.palette import BLUE, ORANGE, PALE
-from dovetail.report.figures import Figure, FigureList, Figures, FigureTable, TextOnly, labelled, phrase
+from dovetail.report.figures import Figure, FigureList, Figures, TextOnly, labelled, phrase
 from dovetail.report.labels import gain, number, percent
 from dovetail.report.table import Table
 from dovetail.search.codesign.system_labels import value_label
-from dovetail.search.codesign.waterfall import ERROR_CORRELATION, Change, Waterfall
+from dovetail.search.codesign.waterfall import Change, Waterfall
 
 _UNITS = {
     "num_tensor": "arrays",
@@ -24,6 +24,7 @@ _UNITS = {
     "num_lanes": "lanes",
     "register_bytes_per_lane": "B a lane",
     "vmem_mib": "MiB a core",
+    "vmem_bytes_per_clock": "B per clock",
     "sram_mib": "MiB",
     "sram_bytes_per_clock": "B per clock",
     "hbm_stacks": "stacks",
@@ -45,11 +46,11 @@ def waterfall_figures(found: Waterfall, base: Chip) -> Figures:
             items=found.changes,
             figures=_change,
             notes=(
-                "in this order, with the plans of the base chip until the last: what a part is worth depends on those"
-                " before it, and chips on the way may be beyond the limits, which the last keeps",
+                "in this order, with the plans of the base chip as long as they fit: what a part is worth depends on"
+                " those before it, and chips on the way may be beyond the limits, which the last keeps",
                 phrase(
-                    "together {}; a chance of {} that it beats {} at all, if steps of one family of chips are off by {}"
-                    " and half of that is the same for both",
+                    "together {}; a chance of {} that it beats {} at all, if the step of each is off by {}, as its"
+                    " interval has it, and nothing of that is the same for both",
                     Figure("waterfall.gain_frac", found.gain_frac, gain(found.gain_frac)),
                     Figure("waterfall.chance_frac", found.chance_frac, percent(found.chance_frac)),
                     base.name,
@@ -57,7 +58,6 @@ def waterfall_figures(found: Waterfall, base: Chip) -> Figures:
                 ),
             ),
         ),
-        FigureTable(rows=(Figure("waterfall.error_correlation", ERROR_CORRELATION),)),
     )
 
 
@@ -67,7 +67,9 @@ def _change(one: Change) -> Iterator[Figure | TextOnly]:
     yield Figure("gain_frac", one.gain_frac, gain(one.gain_frac), "gain")
     yield Figure("area_mm2", one.area_mm2, number(one.area_mm2), "mm2")
     yield Figure("power_w", one.power_w, number(one.power_w), "W")
-    yield TextOnly("what a change is from and to", change_label(one), "from and to", align="l")
+    words = change_label(one) if one.fits else f"{change_label(one)}; does not fit".removeprefix("; ")
+    yield TextOnly("what a change is from and to", words, "from and to", align="l")
+    yield Figure("fits", one.fits)
     yield Figure("before", _labels(one.before))
     yield Figure("after", _labels(one.after))
 

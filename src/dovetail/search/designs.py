@@ -11,13 +11,14 @@ import numpy as np
 from dovetail.errors import InvalidInput
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.part_energy import HBM_J_PER_BYTE
-from dovetail.hardware.template import Design, template_chip
+from dovetail.hardware.template import Design, design_of, template_chip
 from dovetail.search.codesign.systems import built_systems, system_of
 from dovetail.search.space import Knob, Point, Space
 from dovetail.workload.graph import FloatArray, IntArray
 
 KNOBS = tuple(field.name for field in fields(Design))
 SIDES = (4, 8, 16, 32, 64, 128, 256)  # of arrays, and lanes (WHAM)
+CLOSE_FRAC = 1e-9  # style: a tolerance, of what the base takes; sums in another order differ by less
 COUNTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
@@ -68,6 +69,12 @@ class Silicon:
         """How far each is beyond the limit it breaks most; 0 where it keeps both."""
         over = np.maximum(self.area_mm2 / limits.area_mm2, self.power_w / limits.power_w)
         return np.maximum(over - 1.0, 0.0)
+
+
+def base_limits(base: Chip) -> Limits:
+    """What the base chip itself takes."""
+    own = silicon_of(base, (design_of(base),))
+    return Limits(area_mm2=float(own.area_mm2[0]) * (1 + CLOSE_FRAC), power_w=float(own.power_w[0]) * (1 + CLOSE_FRAC))
 
 
 def silicon_of(base: Chip, designs: Sequence[Design]) -> Silicon:

@@ -20,6 +20,7 @@ import numpy as np
 from dovetail.columns import is_among
 from dovetail.comm.collectives import collectives
 from dovetail.comm.collectives.all_to_all import deduplicated_all_to_all_s
+from dovetail.comm.jitter import last_arrival_s
 from dovetail.comm.library.on_group import Selection, is_timed_by_library, library_s
 from dovetail.comm.volume import sent_bytes
 from dovetail.cost.op_cost import LIMITS
@@ -217,12 +218,14 @@ def timed(
     """Seconds of a collective and the bytes that a rank sends in it, zero where there is no payload.
 
     By the library that the group's network names; else by a share of its links and a fixed start. `selection` "least"
-    is for lower bounds.
+    is for lower bounds. All wait for the rank that comes last, where the network states a jitter.
     """
     if is_timed_by_library(collective, group):
         called_s = library_s(collective, payload_bytes, group, selection)
     else:
         called_s = collectives[collective](payload_bytes, group, link_frac) + start_s
+    if collective != "point-to-point":
+        called_s = called_s + last_arrival_s(group)
     is_in_switch = any(span.dimension.is_reducing for span in group)
     sent = sent_bytes(collective, payload_bytes, num_ranks(group), is_in_switch=is_in_switch)
     return np.where(payload_bytes > 0, called_s, 0.0), np.asarray(sent)

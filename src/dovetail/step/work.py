@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from statistics import NormalDist
 from typing import Protocol
 
 import numpy as np
 
+from dovetail.comm.jitter import latest
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.cost import Cost
 from dovetail.cost.op_cost import LIMITS
@@ -385,9 +385,7 @@ def chip_rows(chips: ChipColumns, base: Chip) -> ChipRows:
 
 def slowest_frac(num_devices: int, clock_spread_frac: float) -> float:
     """Clock of the slowest of `num_devices` against the mean: what all wait for (Blom's expectation of the extreme)."""
-    if num_devices == 1:
-        return 1.0
-    return 1.0 / (1.0 + clock_spread_frac * NormalDist().inv_cdf((num_devices - 0.375) / (num_devices + 0.25)))
+    return 1.0 / (1.0 + clock_spread_frac * latest(num_devices))
 
 
 def entered(work: StageWork, chip: Running) -> StageWork:

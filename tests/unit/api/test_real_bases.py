@@ -46,3 +46,16 @@ def test_chips_are_mined_around_real_parts(base):
 def test_a_gpu_is_no_base():
     with pytest.raises(dv.InvalidInput, match="systolic arrays, and h100-sxm has none"):
         dv.mine("gpt2-345m", base="h100-sxm")
+
+
+def test_the_base_of_a_search_takes_what_its_real_pod_takes():
+    spec = {"workload": WORKLOAD | {"global_batch": 64}, "devices": 64, "chip": {"base": "tpu-v4"}, "space": PLANS}
+    spec["chip"] |= {"num_tensor": "base", "num_rows": 128, "num_cols": 128, "num_vector": "base", "num_lanes": "base"}
+    spec["chip"] |= {"vmem_bytes_per_clock": [8192, "base"], "sram_mib": "base", "hbm_stacks": "base", "stack_gib": 8}
+    found = dv.codesign(spec)
+    [own] = found.record["base_system"]["models"]
+    plan = {key: own["plan"][key] for key in ("data_parallel", "zero_stage", "microbatch", "recompute")}
+    pod = {"name": "tpu-v4-pod", "num_devices": 64}
+    simulated = dv.simulate({"workload": WORKLOAD | {"global_batch": 64}, "cluster": pod, "plan": plan})
+    assert simulated.step_s == pytest.approx(own["step_s"], rel=1e-9)
+    assert found.record["network"] == "tpu-v4-pod"

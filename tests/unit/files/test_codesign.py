@@ -36,7 +36,7 @@ def values(spec):
 def test_a_model_alone_is_asked_about_in_the_default_space_with_dies_that_can_be_made():
     spec = load_codesign("gpt2-1.5b", CodesignOverrides())
     preset, [case] = PRESETS[DEFAULT_PRESET], spec.cases
-    assert (spec.preset, spec.base.name, spec.network) == (DEFAULT_PRESET, preset.base, preset.network)
+    assert (spec.preset, spec.base.name, spec.network) == (DEFAULT_PRESET, preset.base, "tpu-v4-pod")
     assert spec.num_devices == (preset.num_devices,)
     own = base_budget(spec.base, spec.space)
     assert spec.budget == Budget(area_mm2=own.area_mm2, power_w=own.power_w)
@@ -308,7 +308,8 @@ def test_knobs_of_memories_and_dataflows_are_read_and_may_be_as_the_base_has_the
         ({"base": "tpu-v4", "dataflow": []}, "dataflow needs at least one of output"),
         ({"base": "tpu-v4", "vmem_mib": [0, 8]}, "vector cores of tpu-v4 work from vector memory"),
         ({"base": "tpu-v5e", "vmem_mib": 8}, "shared SRAM of tpu-v5e is the vector memory of its cores"),
-        ({"base": "tpu-v5e", "sram_bytes_per_clock": 8}, "choose sram_mib instead"),
+        ({"base": "tpu-v5e", "vmem_bytes_per_clock": 8}, "choose sram_bytes_per_clock instead"),
+        ({"base": "tpuv4-like", "vmem_bytes_per_clock": 8}, "choose vmem_mib as well"),
         ({"base": "tpu-v4", "core_buffer_kib": 64}, "choose vmem_mib instead"),
     ],
 )

@@ -7,7 +7,8 @@ import pytest
 from dovetail.errors import DovetailError
 from dovetail.files.mining import AREA_MM2, POWER_W, MineOverrides, load_mining
 from dovetail.files.mining_stages import StageOverrides, StagesSpec
-from dovetail.search.designs import design_space
+from dovetail.hardware.template import design_of
+from dovetail.search.designs import design_space, silicon_of
 from dovetail.search.mining.planning import several_stages
 from dovetail.workload.models import models
 
@@ -116,3 +117,16 @@ def test_what_makes_no_sense_is_refused_with_its_place(tmp_path, text, words):
         load_mining(written(tmp_path, text), MineOverrides())
     assert words in str(refused.value)
     assert "spec.yaml" in str(refused.value)
+
+
+def test_designs_on_another_chip_have_it_among_them_and_take_what_it_takes():
+    spec = load_mining("bert-base", MineOverrides(base="tpu-v4"))
+    values = {knob.name: knob.values for knob in spec.space.knobs}
+    own = design_of(spec.base)
+    assert all(getattr(own, name) in values[name] for name in values)
+    taken = silicon_of(spec.base, (own,))
+    assert spec.limits.area_mm2 == pytest.approx(float(taken.area_mm2[0]))
+    assert spec.limits.power_w == pytest.approx(float(taken.power_w[0]))
+    assert (taken.excess_frac(spec.limits) == 0).all()
+    said = load_mining("bert-base", MineOverrides(base="tpu-v4", area="500 mm2"))
+    assert (said.limits.area_mm2, said.limits.power_w) == (500.0, spec.limits.power_w)

@@ -6,6 +6,7 @@ import dataclasses
 
 import pytest
 
+from dovetail.cost.tdp import tdp
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.chip import load_chip
 from dovetail.files.chip_format import chip_text, nice_quantity
@@ -111,7 +112,7 @@ def test_the_error_of_a_chip_is_that_of_its_family(write):
 
 def test_energies_of_a_model_follow_from_the_chip_but_for_those_given(write):
     chip = read(write, WRITTEN)
-    assert chip.energy.idle_w == pytest.approx(300 * 118.3 / 700)
+    assert chip.energy.idle_w == pytest.approx(float(tdp(chip).static_w))  # one idle power, by the silicon
     older = read(write, WRITTEN.replace("process: 5 nm", "process: 16 nm"))
     assert older.energy.tensor_j_per_flop / chip.energy.tensor_j_per_flop == pytest.approx(1.84 / 0.8)
     idle = read(write, WRITTEN.replace("{model: components}", "{model: components, idle: 40 W, hbm_per_byte: 30 pJ}"))
@@ -177,3 +178,11 @@ def test_arrays_that_are_said_to_do_more_than_there_is_of_them_are_refused(write
     ):
         load_chip(str(write("base: tpu-v4\nname: thin\ntensor: {rows: 1}\n")))
     assert load_chip(str(write("base: tpu-v4\nname: wide\ntensor: {rows: 256}\n"))).tensor.num_rows == 256
+
+
+def test_a_core_buffer_beside_vector_memory_is_that_memory(write):
+    whole = read(write, "{base: tpu-v4, vector_memory: {capacity: 16 MiB, bandwidth: 20 TB/s}}")
+    assert whole.core_buffer_bytes == 8 * 2**20
+    with pytest.raises(InvalidInput, match="core_buffer is the vector memory of a core"):
+        read(write, "{base: tpu-v4, core_buffer: 8 MiB}")
+    assert read(write, "{base: tpuv4-like, core_buffer: 8 MiB}").core_buffer_bytes == 8 * 2**20

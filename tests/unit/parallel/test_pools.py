@@ -10,7 +10,14 @@ from dovetail.hardware.heterogeneous import HeterogeneousCluster
 from dovetail.hardware.link import Link
 from dovetail.parallel.layout import runs_of
 from dovetail.parallel.plan import Plan
-from dovetail.parallel.pools import on_pools, pool_of_stage, pool_placements, stages_by_pool, usable_by_stage
+from dovetail.parallel.pools import (
+    framework_of,
+    on_pools,
+    pool_of_stage,
+    pool_placements,
+    stages_by_pool,
+    usable_by_stage,
+)
 from dovetail.units import GIGA
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
@@ -83,3 +90,11 @@ def test_a_pool_a_stage_is_named():
 def test_what_is_not_modelled_on_pools_says_so(change):
     with pytest.raises(NotModelled, match="not modelled"):
         on_pools(replace(PLAN, **change), MIXED)
+
+
+def test_a_plan_that_names_no_framework_has_that_of_its_chips():
+    tpus, gpus = clusters["tpu-v4-pod"].build(64), clusters["dgx-h100"].build(8)
+    assert (framework_of(tpus), framework_of(gpus)) == ("maxtext", "plain")
+    assert on_pools(Plan(data_parallel=64), tpus).framework == "maxtext"
+    assert on_pools(Plan(data_parallel=8), gpus).framework == "plain"
+    assert on_pools(Plan(data_parallel=64, framework="torchtitan"), tpus).framework == "torchtitan"

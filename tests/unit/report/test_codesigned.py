@@ -76,7 +76,7 @@ def test_the_answer_is_told_within_80_columns(names, metric):
 def test_the_sentence_names_system_figure_and_gain():
     told, best = sentence(report()), report().best.system
     cores = f"{best['num_tensor']:g} x (128x128) + {best['num_vector']:g} x {best['num_lanes']:g}"
-    assert told.startswith(f"Best system for gpt2-345m by throughput: {cores}, 128 MiB, 32 GiB; ")
+    assert told.startswith(f"Best system for gpt2-345m by throughput: {cores}, 128 MiB, 32 GiB, 8 devices; ")
     gain_frac = codesigned_record(report())["best"]["gain_frac"]
     assert f"tokens/s, {100 * gain_frac:+.1f} % over" in told
     assert told.endswith("over tpuv4-like with its best plan")
@@ -116,7 +116,7 @@ def test_limits_are_told_with_the_share_that_is_taken():
 def test_the_answer_says_who_runs_collectives_and_how_large_buffers_are():
     some = report()
     ended = replace(some, best=replace(some.best, system=some.best.system | {"endpoint": 3.0, "core_buffer_kib": 32.0}))
-    assert ", ace; " in sentence(ended)
+    assert ", ace, 8 devices; " in sentence(ended)
     assert "ace" not in sentence(some)
     rows = {
         row[0]: row[1:3]

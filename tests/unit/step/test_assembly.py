@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from dovetail.comm.collectives import collectives
+from dovetail.comm.library.on_group import library_s
 from dovetail.hardware.clusters import clusters
 from dovetail.parallel.placement import placement
 from dovetail.parallel.plan import Overlap, Plan, columns_of
@@ -43,7 +43,7 @@ def assembly(plan: Plan) -> Assembly:
 
 def point_to_point_s(plan: Plan, payload_bytes: float) -> float:
     group = placement(plan, CLUSTER.topology).pipeline
-    return float(collectives["point-to-point"](payload_bytes, group, CLUSTER.chip.calibration.link_frac))
+    return float(library_s("point-to-point", payload_bytes, group))
 
 
 def tied_elements() -> float:

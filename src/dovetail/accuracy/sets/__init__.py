@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from dovetail.accuracy.measurements import Measurements, UnreadableRows
 from dovetail.accuracy.prepared import Prepared, TableContext
@@ -49,17 +50,20 @@ def prepared(measurements: Measurements, given: TableContext) -> tuple[Prepared,
     blank = len(measurements) - len(filled)
     if not len(filled):
         raise measurements.refused(f"a table needs at least one row with {', '.join(sets[name].needed)}")
-    made, unreadable = _readable(sets[name], filled, given)
+    made, unreadable = readable(lambda table: sets[name].prepare(table, given), filled)
     unreadable |= dict(measurements.uneven)
     found = tuple(replace(one, is_of_dtype=sets[name].has_dtypes) for one in made)
-    left_out = (*_counted(unreadable), *((("rows with a blank cell", blank),) if blank else ()))
+    left_out = (*counted_reasons(unreadable), *((("rows with a blank cell", blank),) if blank else ()))
     if left_out and found:
         found = (replace(found[0], skipped=(*found[0].skipped, *left_out)), *found[1:])
     return found
 
 
-def _readable(known: Format, table: Measurements, given: TableContext) -> tuple[tuple[Prepared, ...], dict[int, str]]:
-    """The sets of the rows that can be read, and why not by line of the others; raises where no row can.
+T = TypeVar("T")
+
+
+def readable(read: Callable[[Measurements], T], table: Measurements) -> tuple[T, dict[int, str]]:
+    """What `read` makes of the rows that it can read, and why not by line of the others; raises where it reads none.
 
     A format reads column by column and names every row that a column breaks, so this ends after as many turns as
     there are columns.
@@ -68,14 +72,14 @@ def _readable(known: Format, table: Measurements, given: TableContext) -> tuple[
     while True:
         rest = table.without(unreadable)
         try:
-            return known.prepare(rest, given), unreadable
+            return read(rest), unreadable
         except UnreadableRows as error:
             unreadable |= error.reasons
             if unreadable.keys() >= {*table.lines}:  # a line of a log has several rows
                 raise table.refused(unreadable[table.lines[0]], 0) from None
 
 
-def _counted(unreadable: dict[int, str]) -> tuple[tuple[str, int], ...]:
+def counted_reasons(unreadable: dict[int, str]) -> tuple[tuple[str, int], ...]:
     """Words for rows that were left out, by reason, with the lines of the first of each."""
     lines: dict[str, list[int]] = defaultdict(list)
     for line, reason in sorted(unreadable.items()):

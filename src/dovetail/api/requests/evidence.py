@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from dovetail.api.progress import Tell
     from dovetail.api.reproduced import Reproduction
     from dovetail.api.validated import Validation
-    from dovetail.files.python_values import ChipLike
+    from dovetail.files.python_values import ChipLike, ClusterLike
 
 
 @python_call
@@ -53,6 +53,12 @@ def validate(
         "float",
         Option("Of recorded steps: how many times as long as our measured host the table's takes.", "X", SLOWDOWN),
     ] = 1.0,
+    cluster: Annotated[
+        "ClusterLike",
+        Option(
+            "Of collectives: the cluster to compare with, a name or a file such as calibrate writes.", "NAME", VALUE
+        ),
+    ] = "",
     worst: Annotated["SupportsIndex", Option("How many of each set's worst rows to show.", "N", counts(least=0))] = 1,
     profile: Annotated[
         "str | PathLike[str] | Sequence[str | PathLike[str]]",
@@ -75,6 +81,7 @@ def validate(
     file, a folder of them, or results as JSON. `cases` is a Python file with the configurations of models that a table
     of steps names; without it, those beside the table are read. `host_slowdown` is how many times as long as the host
     that we measured the table's takes. `worst` is how many of each set's worst rows are shown, 0 for none.
+    `cluster` is what measured collectives are compared with, such as a file that `dovetail calibrate` wrote.
     `profile` is a trace of PyTorch's profiler or of Chakra, or several: every operator of it is a row. `all` compares
     with every set that is here, times the commonest operations beside other tools, and proves gaps; it takes minutes.
     """

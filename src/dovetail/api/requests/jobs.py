@@ -11,6 +11,7 @@ from dovetail.api.requests.option import (
     COUNT,
     FRACTION,
     REPEATED,
+    SECONDS,
     TOKENS,
     VALUE,
     Option,
@@ -59,6 +60,15 @@ Headroom = Annotated[
         placeholder="4%",
     ),
 ]
+Jitter = Annotated[
+    "str | float | None",
+    Option(
+        "Standard deviation of when ranks come to a collective, such as 5us; as the cluster states, if left out.",
+        "TIME",
+        SECONDS,
+        no_form="a cluster file states it",
+    ),
+]
 Profile = Annotated[
     "ProfileLike",
     Option(
@@ -82,6 +92,7 @@ def simulate(
     seq: Seq = None,
     compute: Annotated["str | None", COMPUTE] = None,
     headroom: Headroom = None,
+    jitter: Jitter = None,
     tokens: Annotated[
         "str | float", Option("Tokens to train on in all, such as 15T: how long that takes.", "N", TOKENS)
     ] = "",
@@ -95,6 +106,7 @@ def simulate(
     (`Model`, `Cluster`, `Plan`). A cluster's size may stand in its name, as in "h100x512". `plan="auto"` is the
     planner's best, told to `progress` as it is searched for. `tokens` is what to train on in all, such as "15T".
     `headroom` is the share of memory that plans leave free, 0.05 or "5%"; the chip's own reserve, if left out.
+    `jitter` is the standard deviation of when ranks come to a collective, in seconds or "5us": all wait for the last.
     `profile` is a trace of PyTorch's profiler or of Chakra, or {"file": it, "chip": NAME}: what was measured goes
     before what is predicted.
 
@@ -121,6 +133,7 @@ def plan(
     seq: Seq = None,
     compute: Annotated["str", COMPUTE] = "",
     headroom: Headroom = None,
+    jitter: Jitter = None,
     top: Annotated[
         "SupportsIndex",
         Option("How many plans to show, no two of the same degrees.", "N", COUNT, no_form="the page shows one"),

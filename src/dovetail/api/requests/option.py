@@ -103,6 +103,24 @@ def _fraction(flag: str, value: Any) -> float | None:
     return float(value)
 
 
+def _parsed_time_s(flag: str, text: str | None) -> float | None:
+    from dovetail.units import quantity
+
+    try:
+        value = None if text is None else quantity(text, "s")
+    except InvalidInput as error:
+        raise InvalidInput(error.message, flag) from None
+    return _time_s(flag, value)
+
+
+def _time_s(flag: str, value: Any) -> float | None:
+    if isinstance(value, str):
+        return _parsed_time_s(flag, value)
+    if value is not None and (not isinstance(value, int | float) or not 0 <= value < float("inf")):
+        raise InvalidInput(f"{flag} is a time from 0 on in seconds, or a text such as 5 us; got {value!r}")
+    return None if value is None else float(value)
+
+
 def counts(*, least: int = 1) -> Kind:
     """A whole number of at least `least`; 0 where it was left out."""
 
@@ -130,6 +148,9 @@ FRACTION = Kind(  # a share of a whole: 5% or 0.05, and None where nothing is sa
     parse=_parsed_fraction, check=_fraction, unset=None, text=lambda value: f"{100 * value:g}%", example="5%"
 )
 SLOWDOWN = Kind(parse=_slowdown, check=_slowdown, unset=1.0, text=lambda value: f"{value:g}", example="1.5")
+SECONDS = Kind(  # a time: 5us, or from Python in seconds too; None where nothing is said
+    parse=_parsed_time_s, check=_time_s, unset=None, text=lambda value: f"{value:g} s", example="5us"
+)
 TOKENS = Kind(parse=_num_tokens, check=_num_tokens, unset=0.0, example="15T")
 
 

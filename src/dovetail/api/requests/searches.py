@@ -74,7 +74,7 @@ Base = Annotated[
 Network = Annotated[
     "str",
     Option(
-        "How devices are joined, one or some to choose from, such as torus,switch; the space's own, if none.",
+        "How devices are joined, one or some of pod (the base's), torus, switch and others; the space's own, if none.",
         "NAMES",
         form="Network",
     ),

@@ -1,4 +1,4 @@
-"""Explicit link graphs of one dimension: read from a file, or built as a Clos or a dragonfly."""
+"""Explicit link graphs of one dimension: read from a file, or built as a Clos, a dragonfly or a twisted torus."""
 
 from __future__ import annotations
 
@@ -92,6 +92,33 @@ def dragonfly(
             router_b = num_devices + b * routers_per_group + (a - 1) % routers_per_group
             wires += both_ways(router_b, router_a, global_link)
     return UnitGraph(name=name, num_devices=num_devices, num_switches=num_routers, wires=tuple(wires))
+
+
+def torus_graph(name: str, sides: tuple[int, ...], link: Link, *, is_twisted: bool = False) -> UnitGraph:
+    """A torus as one graph; twisted, where a way round a shorter side ends half of every longer one further on.
+
+    Of sides k x k x 2k and k x 2k x 2k, which optical switches close as they like: the twist makes all of them look as
+    long, so that fewer links are passed on the mean. The bandwidth of `link` is that of each side, half of it a
+    direction. Source: Camarero, Martinez & Beivide, IEEE TC 2010; Jouppi et al., ISCA 2023 (TPU v4).
+    """
+    if min(sides) < 3:
+        raise InvalidInput(f"the sides of a torus as a graph have 3 devices or more; got {min(sides)}", name)
+    if is_twisted and (len(sides) != 3 or sorted(sides)[-1] != 2 * sorted(sides)[0] or len(set(sides)) != 2):
+        shown = "x".join(map(str, sides))
+        raise InvalidInput(f"a twisted torus is k x k x 2k or k x 2k x 2k; got {shown}", name)
+    one_way = Link(bandwidth_bytes_per_s=link.bandwidth_bytes_per_s / 2, latency_s=link.latency_s)
+    numbers = np.arange(int(np.prod(sides))).reshape(sides)
+    wires: list[Wire] = []
+    for axis, side in enumerate(sides):
+        after = np.roll(numbers, -1, axis)
+        longer = [other for other, length in enumerate(sides) if length > side] if is_twisted else []
+        for other in longer:
+            last = [slice(None)] * len(sides)
+            last[axis] = slice(side - 1, side)
+            after[tuple(last)] = np.roll(after[tuple(last)], -(sides[other] // 2), other)
+        for a, b in zip(numbers.ravel().tolist(), after.ravel().tolist(), strict=True):
+            wires += both_ways(a, b, one_way)
+    return UnitGraph(name=name, num_devices=numbers.size, num_switches=0, wires=tuple(wires))
 
 
 def next_links(num_vertices: int, source: Ints, target: Ints, alive: NDArray[np.bool_], goal: int) -> Ints:

@@ -235,12 +235,20 @@ _PRODUCTS: tuple[tuple[str, Platform | RingPlatform], ...] = (
 )  # fmt: skip
 
 
+# Products that nothing was measured on, by the generation that is nearest: their NVLink beside that generation's.
+_NEAREST: tuple[tuple[str, Platform, float], ...] = (
+    ("gh200", HOPPER, 1.0), ("h800", HOPPER, 8 / 18), ("h20", HOPPER, 1.0), ("a800", AMPERE, 8 / 12),
+    ("v100", AMPERE, 6 / 12), ("b100", BLACKWELL, 1.0), ("vr200", BLACKWELL, 2.0), ("rubin", BLACKWELL, 2.0),
+)  # fmt: skip
+_NVLINK_WORDS = ("sxm", "hgx", "dgx", "nvlink", "nvl72", "nvl144")  # of names of systems whose GPUs NVLink joins
+
+
 def platform_of(product: str) -> Platform | RingPlatform:
     """The platform that a product is of, whatever else its name says: `h100_sxm`, `NVIDIA H100 80GB HBM3`.
 
     Cards of the same chips without NVLink are refused, as nothing was measured on them.
     """
-    plain = re.sub(r"[^a-z0-9]", "", product.lower())
+    plain = plain_name(product)
     for name, platform in _PRODUCTS:
         if name in plain:
             if getattr(platform, "link", "") == "NVLink" and ("pcie" in plain or "nvl" in plain.replace("nvl72", "")):
@@ -248,3 +256,36 @@ def platform_of(product: str) -> Platform | RingPlatform:
             return platform
     known = ", ".join(sorted(name for name, _ in _PRODUCTS))
     raise NotModelled(f"no platform of collectives is named {product[:40]!r}; known are {known}")
+
+
+def nearest_platform(product: str) -> tuple[Platform | RingPlatform, str]:
+    """The platform of a product, or the nearest generation and the words that say so; raises where there is none.
+
+    Bandwidth over PCIe depends on the server, by factors, so that nothing is said of cards that were not measured.
+    """
+    try:
+        return platform_of(product), ""
+    except NotModelled as error:
+        plain = plain_name(product)
+        near, ratio = next(
+            ((platform, ratio) for name, platform, ratio in _NEAREST if name in plain and "pcie" not in plain),
+            (BLACKWELL, 1.0) if any(word in plain for word in _NVLINK_WORDS) else (None, 1.0),
+        )
+        if near is None:
+            way_out = "one large all-gather for each number of ranks calibrates it: dovetail calibrate FILE"
+            raise NotModelled(f"{error.message}; {way_out}") from None
+    rates = tuple((count, rate * ratio) for count, rate in near.link_bytes_per_s)
+    one, two, more = (cap * ratio for cap in near.ll_cap_bytes_per_s)
+    scaled = replace(
+        near,
+        name=near.name if ratio == 1 else f"{near.name} with {ratio:.2g} of its links",
+        link_bytes_per_s=rates,
+        tuner_bytes_per_s=near.tuner_bytes_per_s * ratio,
+        ll_cap_bytes_per_s=(one, two, more),
+    )
+    return scaled, f"outside the evidence, as {scaled.name}"
+
+
+def plain_name(product: str) -> str:
+    """Letters and digits of a product's name, in lower case."""
+    return re.sub(r"[^a-z0-9]", "", product.lower())

@@ -24,6 +24,7 @@ from dovetail.workload.graph import FloatArray, IntArray
 ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL = OPERATIONS = (
     "all-reduce", "all-gather", "reduce-scatter", "all-to-all",
 )  # fmt: skip
+POINT_TO_POINT = "point-to-point"  # one message from a rank to another: a send and a receive
 RING, TREE, NVLS, NVLS_TREE, PAT, P2P = "ring", "tree", "NVLS", "NVLS tree", "PAT", "p2p"
 # What a library can select, in the order of rows of a table of times.
 SELECTABLE = (
@@ -134,18 +135,23 @@ def library_group(
     network: NetworkConstants | None = None,
 ) -> LibraryGroup:
     """`operation` over `num_ranks` GPUs on `num_nodes`; see `library_times`."""
-    if operation not in OPERATIONS:
+    if operation not in (*OPERATIONS, POINT_TO_POINT):
         raise NotModelled(f"no collective is named {operation[:40]!r}{did_you_mean(operation, OPERATIONS)}")
     if num_ranks < 2 or num_nodes < 1 or num_ranks % num_nodes:
         raise InvalidInput(f"a collective has 2 ranks or more, the same number on each of {num_nodes} nodes")
     if num_nodes == 1:
         if isinstance(platform, RingPlatform):
             raise NotModelled(f"collectives inside one node of {platform.name} are not modelled; nothing was measured")
+        if operation == POINT_TO_POINT:
+            return LibraryGroup(forms=_send_forms(platform), estimates=_estimates(platform, ALL_TO_ALL, 1))
         return LibraryGroup(
             forms=_node_forms(platform, operation, num_ranks), estimates=_estimates(platform, operation, num_ranks)
         )
     if nic_bytes_per_s <= 0:
         raise InvalidInput("collectives over several nodes need the bandwidth of a node's NICs, above 0")
+    if operation == POINT_TO_POINT:
+        send = _send_between_nodes(platform, network or NetworkConstants(), nic_bytes_per_s * num_nodes / num_ranks)
+        return LibraryGroup(forms={_ROW[P2P, SIMPLE]: send}, estimates={})
     if isinstance(platform, RingPlatform):
         return LibraryGroup(forms=_nic_ring_forms(platform, operation, num_ranks, nic_bytes_per_s), estimates={})
     over = network or NetworkConstants()
@@ -239,6 +245,28 @@ def _node_forms(platform: Platform, operation: str, num_ranks: int) -> Forms:
         nvls_s = _nvls(platform, n)
         forms[_ROW[NVLS, SIMPLE]] = lambda size: base_s + opened_s(size) + nvls_s(size)
     return forms
+
+
+def _send_forms(platform: Platform) -> Forms:
+    """One message inside a node: what an all-to-all over two ranks sends, without the chunk that a rank keeps."""
+    own, rate, opened_s = platform.protocols, float(link_rate_bytes_per_s(platform, 2)), _opened(platform, 1)
+    begin_s, ll_s_per_byte = platform.base_s + own.p2p_s + own.p2p_peer_s, 1 / (own.ll_frac * rate)
+    return {
+        _ROW[P2P, LL]: lambda size: begin_s + opened_s(size) + ll_s_per_byte * size,
+        _ROW[P2P, SIMPLE]: _simple(begin_s, opened_s, own.p2p_simple_s, 1 / (own.simple_frac * rate), platform.chunk_s),
+    }
+
+
+def _send_between_nodes(platform: Platform | RingPlatform, network: NetworkConstants, port_bytes_per_s: float) -> Form:
+    """One message over the port of a device: a step of the network, and the transfer. Nothing was measured of it alone.
+
+    Nothing of the node takes part, so that no pipeline between node and network has to fill.
+    """
+    if isinstance(platform, RingPlatform):
+        return _line(platform.hop_s, 1 / (platform.nic_frac * port_bytes_per_s))
+    own = platform.protocols
+    begin_s = platform.base_s + own.p2p_s + own.p2p_peer_s + network.step_s
+    return _line(begin_s, 1 / (network.nic_frac * port_bytes_per_s))
 
 
 def _has_nvls(platform: Platform, operation: str, num_local: int) -> bool:
@@ -352,6 +380,8 @@ def _nodes_forms(
         _ROW[RING, SIMPLE]: piped(simple_s + network.step_s * ring_steps, ring_s, simple_hop_s * ring_hops),
     }
     if operation != ALL_REDUCE:
+        if local > 1:  # NCCL runs PAT with one rank on each node alone: ncclPatEnable of tuning.cc
+            return forms
         pat_s = levels * network.step_s * network.pat_step_ratio + network.pat_rank_s * num_ranks
         forms[_ROW[PAT, SIMPLE]] = piped(simple_s + pat_s, ring_s)
         return forms

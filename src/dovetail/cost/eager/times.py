@@ -178,7 +178,7 @@ def _vectors(kernels: list[VectorKernel], chips: ChipColumns, setting: Setting) 
     moved_bytes = _column(kernels, "read_bytes") + _column(kernels, "write_bytes")
     rows = KernelRows(
         operator=np.arange(len(kernels)), access=codes, streams=streams, moved_bytes=moved_bytes,
-        pool=np.ones((len(kernels), 1)), **own,
+        pool=np.ones((len(kernels), 1)), array_slots=own["slots"], needs_row=np.zeros((len(kernels), 1)), **own,
     )  # fmt: skip
     if setting is Setting.STREAM:
         hit = np.where(_column(kernels, "is_cold") > 0, 0.0, _hit_frac(rows, chips))

@@ -25,6 +25,7 @@ from dovetail.cost.families.rows import (
     tensor_j_per_flop,
 )
 from dovetail.cost.mapping.attention import array_attention
+from dovetail.cost.mapping.vector import streamed_bytes_per_s
 from dovetail.cost.op_cost import Setting
 from dovetail.workload.graph import FloatArray
 from dovetail.workload.operators import code_of
@@ -41,18 +42,22 @@ def attention_costing(rows: Rows) -> Costing:
     def parts(chips: ChipColumns, setting: Setting) -> RowCosts:  # noqa: ARG001  # regulators take longer than it runs
         shape = _shape(rows, chips, is_backward=is_backward)
         bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"] * chips.calibration["stream_frac"]
+        streamed_bytes = beside_bytes
         if chips.are_arrays:
             found = array_attention(shape, chips)
+            bandwidth = streamed_bytes_per_s(chips)
             tensor_s = found.busy_s
+            streamed_bytes = beside_bytes + found.again_bytes
             unit_j = found.vector_flop * chips.vector_j_per_flop + found.nearest_bytes * chips.vector_memory_j_per_byte
+            unit_j = unit_j + found.sram_bytes * chips.sram_j_per_byte
         else:
             tensor_s = attention_unit_s(shape, chips)
             unit_j = score_flop(shape) * chips.vector_j_per_flop
         apart_bytes = side_bytes(shape)
-        hbm_bytes = beside_bytes + apart_bytes
+        hbm_bytes = streamed_bytes + apart_bytes
         return RowCosts(
-            busy_s=np.maximum(tensor_s, beside_bytes / bandwidth) + apart_bytes / bandwidth,
-            clocked_s=tensor_s * tensor_s / np.maximum(tensor_s, beside_bytes / bandwidth),
+            busy_s=np.maximum(tensor_s, streamed_bytes / bandwidth) + apart_bytes / bandwidth,
+            clocked_s=tensor_s * tensor_s / np.maximum(tensor_s, streamed_bytes / bandwidth),
             num_kernels=num_kernels,
             hbm_bytes=hbm_bytes + np.zeros_like(tensor_s),
             core_j=rows.flop * tensor_j_per_flop(rows, chips) + unit_j + hbm_bytes * chips.sram_j_per_byte,

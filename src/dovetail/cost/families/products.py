@@ -28,6 +28,9 @@ from dovetail.workload.operators import code_of, dtype_code
 # 8-bit products scale and widen what they write after the main loop: passes of the output, HBM's pace (37 fp8 GEMMs).
 SCALED_PASSES = 2.5
 SCALED = (dtype_code("fp8"), dtype_code("int8"), dtype_code("fp4"))
+# Experts of one grouped product share its tiles of rows; where one expert's rows end and the next one's begin within a
+# tile, that tile is computed for both (Megablox; rows of a tile by default: MaxText, configs/types.py, tile_batch_seq).
+GROUPED_TILE_ROWS = 512.0
 _RECURRENT, _EXPERT = code_of("recurrent_linear"), code_of("expert_linear")
 
 
@@ -66,11 +69,18 @@ def _costing_of_one(rows: Rows, fill_frac: FloatArray | float, splits: tuple[int
     narrow = rows.operand_bytes / rows.element_bytes
     n = rows.n * rows.work_frac  # of weights side by side, those of which a second forward pass forms the product again
 
+    m_grouped, k_grouped = _grouped_extents(rows, is_apart, k)
+
     def on_arrays(chips: ChipColumns, setting: Setting) -> RowCosts:
-        found = array_products(b, rows.m, n, k, operand_bytes=rows.operand_bytes, math=rows.math, chips=chips)
+        found = array_products(
+            b, m_grouped, n, k_grouped, operand_bytes=rows.operand_bytes, math=rows.math, chips=chips
+        )
         on_chip_s = num_steps * found.on_chip_s
         moved_j = found.nearest_bytes * chips.vector_memory_j_per_byte + found.sram_bytes * chips.sram_j_per_byte
-        unit_j = rows.flop * tensor_j_per_flop(rows, chips) + num_steps * moved_j
+        converted_j = (
+            found.conversion_s * chips.vector_flop_per_s * chips.vector_j_per_flop
+        )  # lanes are all busy with it
+        unit_j = rows.flop * tensor_j_per_flop(rows, chips) + num_steps * (moved_j + converted_j)
         if setting is not Setting.STREAM:
             on_chip_s, unit_j = throttled(on_chip_s, unit_j, chips)
         again_bytes = np.where(is_stepwise, _stepwise_bytes(rows, chips), found.reread_bytes)
@@ -100,6 +110,18 @@ def _costing_of_one(rows: Rows, fill_frac: FloatArray | float, splits: tuple[int
         return _row_costs(rows, chips, timed, hbm_bytes, unit_j, num_kernels, gradients)
 
     return parts
+
+
+def _grouped_extents(rows: Rows, is_apart: BoolArray, k: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """m and k with the tiles that experts of a grouped product compute beside their own rows, on average.
+
+    Their rows are the contraction where weight gradients are formed. One expert alone has no neighbour.
+    """
+    is_grouped = (rows.kind == _EXPERT)[:, None] & ~is_apart & (rows.b > 1)
+    is_contracted = (rows.phase == Phase.WEIGHT_GRAD)[:, None]
+    own = np.where(is_contracted, k, rows.m)
+    more = np.where(is_grouped, np.minimum(GROUPED_TILE_ROWS, rows.b * own), 0.0)
+    return rows.m + np.where(is_contracted, 0.0, more), k + np.where(is_contracted, more, 0.0)
 
 
 def _on_arrays_s(
@@ -170,5 +192,6 @@ def _reread_bytes(rows: Rows, chips: ChipColumns, shape: Products, is_stepwise: 
 def _stepwise_bytes(rows: Rows, chips: ChipColumns) -> FloatArray:
     """A recurrence's weights at every step but the first, where they do not fit on the chip."""
     weight_bytes = rows.n * rows.k * rows.element_bytes
-    on_chip_bytes = chips.sram_bytes + chips.num_units * chips.core_buffer_bytes
+    buffers_bytes = chips.num_units * (chips.array_buffer_bytes if chips.are_arrays else chips.core_buffer_bytes)
+    on_chip_bytes = chips.sram_bytes + np.where(chips.has_vmem, chips.vector_memory_bytes, buffers_bytes)
     return np.where(weight_bytes > on_chip_bytes, (rows.b - 1) * weight_bytes, 0.0)

@@ -7,6 +7,8 @@ import numpy as np
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.families.rows import TINY_S, Costing, RowCosts, Rows, floor_s, stream_host_s
 from dovetail.cost.kernels import Access, Kernel, Launches, launches
+from dovetail.cost.mapping.vector import array_kernel_times
+from dovetail.cost.mapping.vector_slots import CONVERSION_SLOTS, WORD_BYTES, operator_slots
 from dovetail.cost.op_cost import Setting
 from dovetail.cost.vector import MANY_ROWS, SORT_KERNELS, KernelRows, access_code, kernel_times, stream_code
 from dovetail.workload.graph import FloatArray, IntArray
@@ -21,14 +23,18 @@ def vector_costing(rows: Rows) -> Costing:
     slots = np.add.reduceat(kernels.slots, np.flatnonzero(np.diff(kernels.operator, prepend=-1)), axis=0)
     slots = np.maximum(slots, rows.flop)
 
+    array_slots = np.add.reduceat(kernels.array_slots, np.flatnonzero(np.diff(kernels.operator, prepend=-1)), axis=0)
+
     def parts(chips: ChipColumns, setting: Setting) -> RowCosts:  # noqa: ARG001  # power is the step's affair
-        times = kernel_times(kernels, chips)
+        times = array_kernel_times(kernels, chips) if chips.are_arrays else kernel_times(kernels, chips)
+        lanes_j = (array_slots if chips.are_arrays else slots) * chips.vector_j_per_flop
+        nearest_j = times.nearest_bytes * chips.vector_memory_j_per_byte
         return RowCosts(
             busy_s=times.busy_s,
             clocked_s=times.lanes_s * times.lanes_s / np.maximum(np.maximum(times.lanes_s, times.hbm_s), TINY_S),
             num_kernels=num_kernels,
             hbm_bytes=times.hbm_bytes,
-            core_j=slots * chips.vector_j_per_flop + times.hbm_bytes * chips.sram_j_per_byte,
+            core_j=lanes_j + nearest_j + times.hbm_bytes * chips.sram_j_per_byte,
             flop=rows.flop,
             host_s=stream_host_s(rows, chips, num_kernels, gradients),
             floor_s=floor_s(chips, num_kernels, gradients),
@@ -74,6 +80,8 @@ def _kernel_rows(rows: Rows, found: list[Launches]) -> KernelRows:
     side_bytes = column([kernel.side_bytes for kernel in kernels]) + takes_side * rows.side_bytes[operator]
     tensors = column([kernel.reads + kernel.writes for kernel in kernels])
     moved_bytes = elements * (tensors * element_bytes + side_bytes)
+    converted = elements * tensors * (element_bytes < WORD_BYTES) * CONVERSION_SLOTS
+    counted, needs_row = _counted(rows)
     return KernelRows(
         operator=operator,
         access=np.array([access_code(kernel) for kernel in kernels], dtype=np.int64),
@@ -84,12 +92,32 @@ def _kernel_rows(rows: Rows, found: list[Launches]) -> KernelRows:
         element_bytes=element_bytes,
         moved_bytes=moved_bytes,
         slots=_slots(operator, elements * column([kernel.lane_slots for kernel in kernels]), moved_bytes, rows.flop),
+        array_slots=converted + _with_arithmetic(operator, counted, moved_bytes),
+        needs_row=needs_row[operator],
         pool=rows.v[operator],
         reads=column([kernel.reads for kernel in kernels]),
         num_sweeps=column([float(kernel.num_sweeps) for kernel in kernels]),
         num_sums=column([float(kernel.num_sums) for kernel in kernels]),
         num_barriers=column([float(kernel.num_barriers) for kernel in kernels]),
     )
+
+
+def _counted(rows: Rows) -> tuple[FloatArray, FloatArray]:
+    """ALU operations of each row beside arrays, conversions apart, and which rows are needed whole."""
+    keys = list(zip(rows.kind.tolist(), rows.is_backward.tolist(), strict=True))
+    known = {key: operator_slots(OPERATORS[key[0]].name, is_backward=key[1]) for key in set(keys)}
+    found = [known[key] for key in keys]
+    per_element = np.array([[np.nan if one is None else one.per_element] for one in found])
+    slots = np.where(np.isnan(per_element), rows.flop, per_element * rows.b * rows.m * rows.n)
+    return slots, np.array([[float(one is not None and one.needs_row)] for one in found])
+
+
+def _with_arithmetic(operator: IntArray, counted: FloatArray, moved_bytes: FloatArray) -> FloatArray:
+    """What was counted of each operator, as part of the kernel that moves most."""
+    starts = np.flatnonzero(np.diff(operator, prepend=-1))
+    slots = np.zeros((len(operator), 1))
+    slots[np.lexsort((-moved_bytes[:, 0], operator))[starts]] = counted
+    return slots
 
 
 def _slots(operator: IntArray, counted: FloatArray, moved_bytes: FloatArray, flop: FloatArray) -> FloatArray:

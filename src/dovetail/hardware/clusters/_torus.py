@@ -13,7 +13,7 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters._hosts import NodeHost, with_host
 from dovetail.hardware.clusters._nodes import checked_count
 from dovetail.hardware.link import Link
-from dovetail.hardware.topology import Dimension, Topology
+from dovetail.hardware.topology import XLA_ICI, Dimension, Topology
 from dovetail.units import MICRO
 
 Shape = tuple[int, ...]
@@ -44,7 +44,9 @@ def shape_of(family: str, num_devices: int, shapes: tuple[Shape, ...]) -> Shape:
     return by_count[num_devices]
 
 
-def torus(shape: Shape, link_bytes_per_s: float, latency_s: float, wraps: Callable[[int], bool]) -> Topology:
+def torus(
+    shape: Shape, link_bytes_per_s: float, latency_s: float, wraps: Callable[[int], bool], library: str = ""
+) -> Topology:
     """One dimension a side; a side that wraps is a ring used both ways, another one a line.
 
     A chip has two links a side, so it sends at twice the link rate; on a line of two it has one. Sides of one chip are
@@ -57,7 +59,7 @@ def torus(shape: Shape, link_bytes_per_s: float, latency_s: float, wraps: Callab
         num_links = 2 if wraps(side) or side > 2 else 1
         link = Link(bandwidth_bytes_per_s=num_links * link_bytes_per_s, latency_s=latency_s)
         kind = "bidirectional-ring" if wraps(side) else "mesh"
-        dimensions.append(Dimension(name=name, kind=kind, num_devices=side, link=link))
+        dimensions.append(Dimension(name=name, kind=kind, num_devices=side, link=link, library=library))
         if max(shape) == 1:
             break
     return Topology(dimensions=tuple(dimensions))
@@ -82,7 +84,7 @@ def pod(
     cluster = Cluster(
         name=family,
         chip=chip,
-        topology=torus(shape, link_bytes_per_s, ICI_LATENCY_S, wraps),
+        topology=torus(shape, link_bytes_per_s, ICI_LATENCY_S, wraps, XLA_ICI),
         sources=(
             *((f"{side}.bandwidth", bandwidth_source) for side in sides),
             *((f"{side}.latency", ICI_LATENCY_SOURCE) for side in sides),

@@ -14,12 +14,16 @@ from dovetail.units import BITS_PER_BYTE, NANO, PICO
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnergyModel:
-    """`energy(chip, idle_w)` gives joules and watts of a chip whose own energies are not looked at."""
+    """`energy(chip, idle_w)` gives joules and watts of a chip whose own energies are not looked at.
+
+    Idle power that is not given follows from the silicon (`is_idle_by_area`), else from the TDP.
+    """
 
     name: str
     summary: str
     energy: Callable[[Chip, float], EnergyCosts]
     source: str
+    is_idle_by_area: bool = False
 
 
 def _check(name: str, model: EnergyModel) -> None:
@@ -33,6 +37,7 @@ H200_IDLE_W = 118.3  # measured, clocks up, no work
 H200_TDP_W = 700.0
 IDLE_FRAC = H200_IDLE_W / H200_TDP_W
 IDLE_SOURCE = "estimate: the H200's measured idle share of TDP, 118.3 W of 700 W"
+IDLE_BY_AREA_SOURCE = "estimate: the H200's measured idle power over its die, 118.3 W of 814 mm2, times our area"
 
 # Geometric mean of 1 pJ/bit on package and 13 pJ/bit between nodes (DeepFlow configurations).
 BOARD_LINK_J_PER_BYTE = 3.6 * BITS_PER_BYTE * PICO

@@ -50,5 +50,6 @@ energy_models.register("components")(
         summary="systolic arrays: published energies of multipliers, lanes and memories, scaled by node",
         energy=component_energy,
         source=COMPONENT_SOURCE,
+        is_idle_by_area=True,
     )
 )

@@ -13,6 +13,8 @@ from dovetail.errors import InvalidInput
 from dovetail.hardware.chip import Calibration
 from dovetail.registry import Registry, holding, named
 
+PLAIN = "plain"  # of frameworks: none in particular
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
@@ -35,6 +37,7 @@ class Family:
 
     `host_slower` is by how much its host is slower on one thread than that of the H200 that was measured; it matters
     where a host is part of the calibration. `fitted` names the numbers that were fitted, `source` says on what.
+    `framework` is what trains on its chips where a plan names no other.
     """
 
     name: str
@@ -43,6 +46,7 @@ class Family:
     fitted: tuple[str, ...]
     source: str
     left_out: LeftOut
+    framework: str = PLAIN
 
 
 def _check(name: str, family: Family) -> None:

@@ -28,7 +28,7 @@ def curves_chart(panel: Panel, name: str) -> Chart:
             title=panel.title,
             columns=("", panel.x_name, panel.y_name),
             rows=tuple(
-                (curve.name + (" (bound)" if curve.is_dashed else ""), panel.x_label(x), panel.y_words(y))
+                (curve.name + (f" ({panel.dashed})" if curve.is_dashed else ""), panel.x_label(x), panel.y_words(y))
                 for curve in drawn
                 for x, y in curve.points
             ),

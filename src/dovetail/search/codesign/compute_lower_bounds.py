@@ -27,8 +27,9 @@ from dovetail.workload.graph import FloatArray, Graph, IntArray, Phase
 from dovetail.workload.operators import Unit
 
 AROUND = ("sram_mib", "sram_bytes_per_clock", "hbm_stacks", "clock_mhz")
-TENSOR = ("num_tensor", "num_rows", "num_cols", "dataflow", "core_buffer_kib", "vmem_mib", *AROUND)
-VECTOR = ("num_vector", "num_lanes", "vmem_mib", *AROUND)
+BESIDE_LANES = ("register_bytes_per_lane", "vmem_mib", "vmem_bytes_per_clock")  # what both engines wait for
+TENSOR = ("num_tensor", "num_rows", "num_cols", "dataflow", "core_buffer_kib", *BESIDE_LANES, *AROUND)
+VECTOR = ("num_vector", "num_lanes", *BESIDE_LANES, *AROUND)
 BESIDE = ("num_vector", "num_lanes")  # of a product: as many as fit in a table are told apart
 TABLE_CHIPS = 20_000  # of a table of products with vector cores told apart; some seconds
 CHIP_BATCH = 2000

@@ -18,11 +18,13 @@ from dovetail.search.codesign.refining import RefinedSystem, refined_system
 from dovetail.search.codesign.scoring import Scorer, SystemScore
 from dovetail.search.codesign.system_bounds import NUM_COUNTS
 from dovetail.search.codesign.systems import KNOBS
+from dovetail.search.metrics import metrics
 from dovetail.search.space import Point
 from dovetail.workload.graph import FloatArray, IntArray
 
 CHUNK, WINDOW = 32, 8  # systems scored in one task, and tasks between two looks at the best
 REFINED_AT_ONCE = 4  # systems whose uneven plans are searched between two looks
+CAPACITIES = ("sram_mib", "stack_gib")  # knobs of which more never makes a step longer
 LOWER_BOUND_BATCH = 500_000  # points whose columns take some hundred MB
 CLOSE_FRAC = 1e-9  # style: a tolerance, of a loss; sums in another order differ by less
 
@@ -108,7 +110,8 @@ def joint_search(scorer: Scorer, backend: SearchBackend, *, is_exhaustive: bool 
     scored = _scored(scorer.question, backend, lower_bounds, order, refined, is_exhaustive=is_exhaustive)
     if not any(math.isfinite(score.low) for score in scored):
         return None
-    best = _refined(backend, scored, refined)
+    larger = _LargerMemories(scorer.question, is_used=not is_exhaustive)
+    best = _refined(larger, backend, scored, refined)
     if best is None:
         return None
     lower_bounds_left = [refined[score.point].low if score.point in refined else score.low for score in scored]
@@ -209,23 +212,36 @@ def _scored_window(backend: SearchBackend, points: Sequence[Point], worst: float
 
 
 def _refined(
-    backend: SearchBackend, scored: list[SystemScore], refined: dict[Point, RefinedSystem]
+    larger: _LargerMemories, backend: SearchBackend, scored: list[SystemScore], refined: dict[Point, RefinedSystem]
 ) -> RefinedSystem | None:
     """The best of all: systems whose low is below the best are refined in the order of lows, and written down.
 
-    The one that is best with even plans is always among them, so that the best has its plans spelt out.
+    The one that is best with even plans is always among them, so that the best has its plans spelt out. By time, no
+    system is better than one that differs in larger memories alone: of systems with equal lows the largest is refined
+    first, and what is proven of it goes for the others, whose lows in `scored` are raised.
     """
     first = _leader(scored)
     if first.point not in refined:
         [refined[first.point]] = refined_window(backend, [first], first.loss)
     best = min(refined.values(), key=lambda system: (system.loss, system.point))
-    left = (score for score in sorted(scored, key=lambda score: (score.low, score.point)))
+    left = sorted(scored, key=lambda score: (score.low, *larger.first(score.point), score.point))
     queue = [score for score in left if score.point not in refined]
+    place_of = {score.point: place for place, score in enumerate(scored)}
     while queue and queue[0].low < best.loss:
-        window = [score for score in queue[:REFINED_AT_ONCE] if score.low < best.loss]
-        queue = queue[len(window) :]
+        window: list[SystemScore] = []
+        while queue and queue[0].low < best.loss and len(window) < REFINED_AT_ONCE:
+            score = queue.pop(0)
+            low = larger.proven_low(score.point)
+            if low >= best.loss * (1 - CLOSE_FRAC) and not larger.is_below(score.point, best.point):
+                scored[place_of[score.point]] = replace(score, low=max(score.low, low))
+            elif larger.waits(score.point, window):
+                queue.insert(0, score)
+                break
+            else:
+                window.append(score)
         for system in refined_window(backend, window, best.loss):
             refined[system.point] = system
+            larger.add(system.point, system.low)
             best = min(best, system, key=lambda system: (system.loss, system.point))
         num_left = sum(score.low < best.loss for score in queue)
         bound = min([best.loss, *(score.low for score in queue[:1])])
@@ -233,6 +249,45 @@ def _refined(
             Standing(phase="uneven plans", num_done=len(refined), num_open=num_left, loss=best.loss, bound=bound)
         )
     return best if math.isfinite(best.loss) else None
+
+
+class _LargerMemories:
+    """What was proven of systems, for those that differ from them in smaller memories alone; by time, else nothing.
+
+    A memory of more bytes never makes a step longer: it lets more plans and more tiles in, and is as fast.
+    """
+
+    def __init__(self, question: JointQuestion, *, is_used: bool) -> None:
+        names = CAPACITIES if is_used and question.metric is metrics["throughput"] else ()
+        self._places = tuple(place for place, name in enumerate(KNOBS) if name in names)
+        self._proven: dict[Point, list[tuple[Point, float]]] = {}
+
+    def first(self, point: Point) -> Point:
+        """A key by which larger memories come first; knobs have their values from small to large."""
+        return tuple(-point[place] for place in self._places)
+
+    def add(self, point: Point, low: float) -> None:
+        self._proven.setdefault(self._others(point), []).append((point, low))
+
+    def proven_low(self, point: Point) -> float:
+        known = self._proven.get(self._others(point), ()) if self._places else ()
+        return max((low for other, low in known if self.is_below(point, other)), default=-math.inf)
+
+    def is_below(self, point: Point, other: Point) -> bool:
+        """Whether `other` has all of `point` with no smaller memories, and one that is larger."""
+        return (
+            bool(self._places)
+            and point != other
+            and self._others(point) == self._others(other)
+            and all(point[place] <= other[place] for place in self._places)
+        )
+
+    def waits(self, point: Point, window: Sequence[SystemScore]) -> bool:
+        """Whether one with larger memories is about to be refined, which may settle it."""
+        return any(self.is_below(point, score.point) for score in window)
+
+    def _others(self, point: Point) -> Point:
+        return tuple(value for place, value in enumerate(point) if place not in self._places)
 
 
 def refined_window(backend: SearchBackend, scores: Sequence[SystemScore], worst: float) -> list[RefinedSystem]:

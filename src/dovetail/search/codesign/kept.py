@@ -22,8 +22,7 @@ from dovetail.search.codesign.presets import PRESETS
 from dovetail.search.codesign.question import Budget, Case, JointQuestion, system_space
 from dovetail.search.codesign.rows import question_facts
 from dovetail.search.codesign.scoring import SystemScore
-from dovetail.search.codesign.system_labels import BY_SIZE_WORDS
-from dovetail.search.codesign.systems import BY_SIZE
+from dovetail.search.codesign.system_labels import DERIVED
 from dovetail.search.metrics import metrics
 from dovetail.search.planners.constraints import EVEN, STAGES
 from dovetail.search.planners.plan_space import PlanSpace
@@ -73,7 +72,8 @@ def _value(name: str, written: float | str) -> float:
         return float(network_code(str(written)))
     if name == "dataflow":
         return float(dataflow_codes()[str(written)])
-    return BY_SIZE if written == BY_SIZE_WORDS else float(written)
+    derived, word = DERIVED.get(name, (0.0, ""))
+    return derived if written == word else float(written)
 
 
 def _case(facts: Mapping[str, Any]) -> Case:

@@ -19,6 +19,7 @@ from dovetail.cost.network_parts import (
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.clusters import clusters
 from dovetail.hardware.clusters._torus import ICI_LATENCY_S, ICI_LATENCY_SOURCE
 from dovetail.hardware.clusters.template_torus import template_torus
 from dovetail.hardware.endpoints import endpoint_coded
@@ -141,9 +142,47 @@ for _kind in (
     networks.register(_kind.name)(_kind)
 
 
+def on_pod(family: str) -> Networks:
+    """Devices in the pods that a chip of the catalogue stands in, with links as fast as the chip's own."""
+
+    def joined(chip: Chip, num_devices: int) -> Cluster:
+        pod = clusters[family].build(num_devices)
+        ratio = chip.interconnect_bytes_per_s / pod.chip.interconnect_bytes_per_s
+        topology = pod.topology
+        if ratio != 1.0:
+            for dimension in pod.topology.dimensions:
+                topology = topology.with_link_scaled(dimension.name, ratio)
+        name = f"{num_devices} x {chip.name} in a {family}"
+        return Cluster(name=name, chip=chip, topology=topology, sources=pod.sources)
+
+    return joined
+
+
+# Pods of the catalogue; those whose sides are closed by optical circuit switches have them.
+for _family, _code, _parts in (
+    ("tpu-v3-pod", 11, NetworkParts()),
+    ("tpu-v4-pod", 12, OPTICAL_CIRCUITS),
+    ("tpu-v5e-pod", 13, NetworkParts()),
+    ("tpu-v5p-pod", 14, OPTICAL_CIRCUITS),
+    ("tpu-v6e-pod", 15, NetworkParts()),
+    ("tpu-v7-pod", 16, OPTICAL_CIRCUITS),
+):
+    _summary = f"as {_family} of the catalogue, links as fast as the chip's"
+    networks.register(_family)(
+        NetworkKind(name=_family, code=_code, summary=_summary, build=on_pod(_family), has_switches=False, parts=_parts)
+    )
+POD = "pod"  # the pods that the base stands in, or a torus where nobody built any
+
+
+def own_network(name: str, base: Chip) -> str:
+    """The network that `name` stands for where systems are built on `base`."""
+    family = f"{base.name}-{POD}"
+    return name if name != POD else family if family in networks else "torus"
+
+
 def network_kind(name: str) -> NetworkKind:
     if name not in networks:
-        known = tuple(kind.name for kind in by_code())
+        known = (*(kind.name for kind in by_code()), POD)
         hint = did_you_mean(name[:100], known) or f"; there are {', '.join(known)}"
         raise InvalidInput(f"no network is named {name[:60]!r}{hint}", "network")
     return networks[name]

@@ -12,6 +12,7 @@ from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.parallel.placement import nesting
 from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plans, joined
+from dovetail.parallel.pools import framework_of
 from dovetail.parallel.sharding import shard_plans
 from dovetail.search.codesign.affine_lower_bounds import AffineLowerBounds, pair_times_s
 from dovetail.search.codesign.affine_terms import affine_lower_bounds_of
@@ -153,7 +154,8 @@ def plan_set(workload: Workload, cluster: Cluster, space: PlanSpace) -> PlanSet 
     _check_modelled(space)
     graph = workload.training_graph()
     check_depth(graph, "take a model of fewer")
-    found = list(batches(replace(space, recompute=space.recompute[:1]), graph, cluster.num_devices))
+    first = replace(space, recompute=space.recompute[:1])
+    found = list(batches(first, graph, cluster.num_devices, framework_of(cluster)))
     placed = nesting(joined(found), cluster.topology) if found else None
     if placed is None or not len(placed):
         return Unshardable(model=workload.model.name, num_devices=cluster.num_devices)

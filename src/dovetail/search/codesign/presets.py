@@ -13,6 +13,7 @@ from dovetail.hardware.die import RETICLE_MM2
 from dovetail.parallel.plan import Overlap
 from dovetail.search.codesign.phaze_space import BUFFERS_BYTES, COUNTS, LEAST_AREA_FRAC, SIDES, most_mm2
 from dovetail.search.codesign.question import Rule, Systems, everything
+from dovetail.search.codesign.systems import BY_LANES
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.units import MEBI
 from dovetail.workload.graph import BoolArray
@@ -108,18 +109,19 @@ PRESETS: dict[str, Preset] = {
     "chip": Preset(
         base="tpu-v4",
         num_devices=256,
-        network="torus",
+        network="pod",
         values={
             "num_tensor": POWERS[:7],
             "num_rows": POWERS[4:],
             "num_cols": POWERS[4:],
             "num_vector": POWERS[:7],
             "num_lanes": (*POWERS[4:], 512, 1024),
+            "vmem_bytes_per_clock": (int(BY_LANES), 8192, 16_384),
             "sram_mib": (16, 32, 64, 128),
             "hbm_stacks": (2, 4, 6, 8),
             "stack_gib": (8, 16, 24),
         },
         plans=PLANS,
-        summary="cores, shared SRAM, HBM stacks and their size, at a TPU v4's area and power",
+        summary="cores, vector memory's bandwidth, shared SRAM, HBM stacks and size, at a TPU v4's area and power",
     ),
 }

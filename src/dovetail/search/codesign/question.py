@@ -122,7 +122,8 @@ class JointQuestion:
 
     def is_part(self, systems: Systems) -> BoolArray:
         """Which combinations of knobs are systems: those of the rule whose endpoint has the switches that it needs."""
-        own = self.network(self.base, 2).topology.dimensions if AS_ASKED in systems["network"] else ()
+        num_devices = int(systems["num_devices"].max())
+        own = self.network(self.base, num_devices).topology.dimensions if AS_ASKED in systems["network"] else ()
         has_own_switches = bool(own) and all(one.can_reduce for one in own)
         return np.asarray(
             self.rule(systems)

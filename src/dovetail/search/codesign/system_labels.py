@@ -1,4 +1,4 @@
-"""Knobs of systems as people read them: endpoints by name, and buffers as large as they are."""
+"""Knobs of systems as people read them: endpoints by name, buffers as large and vector memory as fast as they are."""
 
 from __future__ import annotations
 
@@ -8,18 +8,28 @@ from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoint_coded
 from dovetail.hardware.template import dataflow_word
 from dovetail.search.codesign.networks import network_word
-from dovetail.search.codesign.systems import BY_SIZE, core_buffer_bytes
+from dovetail.search.codesign.systems import (
+    BY_LANES,
+    BY_SIZE,
+    core_buffer_bytes,
+    system_columns,
+    vector_memory_bytes_per_clock,
+)
 from dovetail.search.space import Space
 from dovetail.units import KIBI
 
 Words = dict[str, float | str]
-BY_SIZE_WORDS = "by size"
+BY_SIZE_WORDS, BY_LANES_WORDS = "by size", "by lanes"
+# Knobs that may follow from others: the value that says so, and its word.
+DERIVED = {"core_buffer_kib": (BY_SIZE, BY_SIZE_WORDS), "vmem_bytes_per_clock": (BY_LANES, BY_LANES_WORDS)}
 
 
 def as_labels(base: Chip, system: Mapping[str, float]) -> Words:
-    """Every knob of a system; the core buffer is what a core has, whether it was chosen or not."""
+    """Every knob of a system; core buffer and bandwidth of vector memory are what it has, chosen or not."""
+    fed = vector_memory_bytes_per_clock(base, system_columns(system))
     return {
         **system,
+        "vmem_bytes_per_clock": float(fed[0]),
         "core_buffer_kib": float(core_buffer_bytes(base, system)) / KIBI,
         "dataflow": dataflow_word(system["dataflow"]),
         "endpoint": endpoint_coded(system["endpoint"]).name,
@@ -35,7 +45,8 @@ def value_label(name: str, value: float) -> float | str:
         return network_word(value)
     if name == "dataflow":
         return dataflow_word(value)
-    return BY_SIZE_WORDS if name == "core_buffer_kib" and value == BY_SIZE else value
+    derived, word = DERIVED.get(name, (None, ""))
+    return word if value == derived else value
 
 
 def space_labels(space: Space) -> dict[str, list[float | str]]:

@@ -39,17 +39,19 @@ from dovetail.units import GIBI, GIGA, KIBI, MEBI, MEGA, Amount
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
 CORES = ("num_tensor", "num_rows", "num_cols", "num_vector", "num_lanes")
-ON_CORES = ("dataflow", "register_bytes_per_lane", "core_buffer_kib", "vmem_mib")
+ON_CORES = ("dataflow", "register_bytes_per_lane", "core_buffer_kib", "vmem_mib", "vmem_bytes_per_clock")
 AROUND = ("sram_mib", "sram_bytes_per_clock", "hbm_stacks", "stack_gib", "clock_mhz", "endpoint", "link_gb_per_s")
 # All that a system is; dataflows, endpoints and networks by their codes.
 KNOBS = (*CORES, *ON_CORES, *AROUND, "network", "num_devices")
 NETWORK = ("endpoint", "link_gb_per_s", "network", "num_devices")  # of which plans and what they send depend
 BY_SIZE = 0.0  # of core_buffer_kib: as the size of a core has it
 NO_VMEM = 0.0
+BY_LANES = 0.0  # of vmem_bytes_per_clock: as many for each lane as the base has
 # Others begin at 1.
 LEAST = {
     "core_buffer_kib": BY_SIZE,
     "vmem_mib": NO_VMEM,
+    "vmem_bytes_per_clock": BY_LANES,
     "register_bytes_per_lane": 0.0,
     "network": float(AS_ASKED),
 }
@@ -67,6 +69,7 @@ def system_of(base: Chip, num_devices: int) -> dict[str, float]:
         "register_bytes_per_lane": register_bytes_per_lane(base),
         "core_buffer_kib": BY_SIZE,
         "vmem_mib": NO_VMEM if memory is None else memory.capacity_bytes / base.vector.num_units / MEBI,
+        "vmem_bytes_per_clock": BY_LANES,
         "sram_mib": base.sram.capacity_bytes / MEBI,
         "sram_bytes_per_clock": base.sram.bandwidth_bytes_per_s / base.clock_hz,
         "hbm_stacks": float(base.die.num_hbm_stacks),
@@ -95,10 +98,13 @@ def check_knobs(base: Chip, values: Mapping[str, tuple[float, ...]]) -> None:
             f"{message}; choose {other} instead, or build on a chip with core buffers such as tpuv4-like",
             "core_buffer_kib",
         )
-    for name in ("vmem_mib", "sram_bytes_per_clock"):
+    for name, other in (("vmem_mib", "sram_mib"), ("vmem_bytes_per_clock", "sram_bytes_per_clock")):
         if is_turned(name) and has_local_sram(base):
-            message = f"the shared SRAM of {base.name} is the vector memory of its cores, as fast as these have it"
-            raise InvalidInput(f"{message}; choose sram_mib instead, or build on tpu-v4 or tpuv4-like", name)
+            message = f"the shared SRAM of {base.name} is the vector memory of its cores"
+            raise InvalidInput(f"{message}; choose {other} instead, or build on tpu-v4 or tpuv4-like", name)
+    if is_turned("vmem_bytes_per_clock") and NO_VMEM in values.get("vmem_mib", (own["vmem_mib"],)):
+        message = f"{base.name} has no vector memory to be fast or slow"
+        raise InvalidInput(f"{message}; choose vmem_mib as well, at least 1 MiB", "vmem_bytes_per_clock")
     if base.vector_memory is not None and NO_VMEM in values.get("vmem_mib", ()):
         message = f"vector cores of {base.name} work from vector memory, so it cannot be left out"
         raise InvalidInput(f"{message}; choose at least 1 MiB, or build on tpuv4-like", "vmem_mib")
@@ -118,7 +124,10 @@ def system_chip(base: Chip, system: Mapping[str, float]) -> Chip:
     chip = template_chip(_around(base, system), Design(**{name: int(system[name]) for name in CORES}))
     if has_own_buffers(base) and system["core_buffer_kib"] != BY_SIZE:
         chip = replace(chip, core_buffer_bytes=system["core_buffer_kib"] * KIBI)
-    built = built_systems(base, {name: np.array([value]) for name, value in system.items()})
+    if chip.vector_memory is not None and system["vmem_bytes_per_clock"] != BY_LANES:
+        faster = replace(chip.vector_memory, bandwidth_bytes_per_s=system["vmem_bytes_per_clock"] * chip.clock_hz)
+        chip = replace(chip, vector_memory=faster)
+    built = built_systems(base, system_columns(system))
     energy = replace(
         chip.energy,
         tensor_j_per_flop=float(built.chips.tensor_j_per_flop[0]),
@@ -326,15 +335,17 @@ def _power(base: Chip, systems: Columns, parts: Inventory, area_mm2: FloatArray)
         sram_bytes_per_s=parts.sram_bytes_per_clock * clock_hz,
         hbm_bytes_per_s=systems["hbm_stacks"] * _stack_bytes_per_s(base),
         link_bytes_per_s=systems["link_gb_per_s"] * GIGA,
-        vector_memory_bytes_per_s=_vector_memory_bytes_per_clock(base, systems) * clock_hz,
+        vector_memory_bytes_per_s=vector_memory_bytes_per_clock(base, systems) * clock_hz,
         link_j_per_byte=base.energy.link_j_per_byte,
     )
 
 
-def _vector_memory_bytes_per_clock(base: Chip, systems: Columns) -> FloatArray:
-    """As many for each lane as the base's have; none without vector memory."""
+def vector_memory_bytes_per_clock(base: Chip, systems: Columns) -> FloatArray:
+    """As the knob says, or as many for each lane as the base's have; none without vector memory."""
     lanes_ratio = systems["num_vector"] * systems["num_lanes"] / (base.vector.num_units * base.vector.num_lanes)
-    return np.where(systems["vmem_mib"] > NO_VMEM, _lane_bytes(base) * lanes_ratio, 0.0)
+    chosen = systems["vmem_bytes_per_clock"]
+    bytes_per_clock = np.where(chosen == BY_LANES, _lane_bytes(base) * lanes_ratio, chosen)
+    return np.where(systems["vmem_mib"] > NO_VMEM, bytes_per_clock, 0.0)
 
 
 def _clock_ratio(base: Chip, systems: Columns) -> FloatArray:
@@ -357,7 +368,7 @@ def _columns(base: Chip, systems: Columns, parts: Inventory, power: Power) -> Ch
     sram_bytes_per_s = systems["sram_bytes_per_clock"] * clock_hz
     has_vmem = systems["vmem_mib"] > NO_VMEM
     buffers_bytes = core_buffer_bytes(base, systems)
-    fed_bytes_per_s = _vector_memory_bytes_per_clock(base, systems) * clock_hz
+    fed_bytes_per_s = vector_memory_bytes_per_clock(base, systems) * clock_hz
     return varied(
         base,
         len(num_macs),
@@ -370,6 +381,7 @@ def _columns(base: Chip, systems: Columns, parts: Inventory, power: Power) -> Ch
         if has_own_buffers(base)
         else tensor.buffer_bytes * systems["num_cols"] / tensor.num_cols,
         num_lanes=systems["num_vector"] * systems["num_lanes"],
+        register_bytes_per_lane=systems["register_bytes_per_lane"].astype(np.float64),
         vector_flop_per_s=_vector_flop_per_s(base, systems),
         clock_hz=clock_hz,
         core_buffer_bytes=buffers_bytes,
@@ -422,7 +434,7 @@ def inventories(base: Chip, systems: Columns) -> Inventory:
         endpoint_mm2=endpoint_mm2,
         endpoint_w=endpoint_w,
         vector_memory_bytes=systems["vmem_mib"] * MEBI * num_vector * built,
-        vector_memory_bytes_per_clock=_vector_memory_bytes_per_clock(base, systems) * built,
+        vector_memory_bytes_per_clock=vector_memory_bytes_per_clock(base, systems) * built,
         sram_bytes_per_clock=systems["sram_bytes_per_clock"],
         sram_slice_bytes=slice_bytes(systems["sram_mib"] * MEBI, num_vector) if has_local_sram(base) else 0.0,
         vector_memory_slice_bytes=slice_bytes(systems["vmem_mib"] * MEBI * num_vector, num_vector),
@@ -465,6 +477,11 @@ def _voltage_ratio(base: Chip, clock_hz: FloatArray) -> FloatArray:
 
 def _stack_bytes_per_s(base: Chip) -> float:
     return base.hbm.bandwidth_bytes_per_s / base.die.num_hbm_stacks
+
+
+def system_columns(system: Mapping[str, float]) -> dict[str, FloatArray]:
+    """One system, as columns of one."""
+    return {name: np.array([value], dtype=np.float64) for name, value in system.items()}
 
 
 def taken(systems: Columns, rows: IntArray) -> dict[str, FloatArray]:

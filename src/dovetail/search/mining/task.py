@@ -16,6 +16,7 @@ from dovetail.hardware.clusters.template_torus import template_torus
 from dovetail.parallel.check import check_plan
 from dovetail.parallel.placement import placement
 from dovetail.parallel.plan import Plan
+from dovetail.parallel.pools import on_pools
 from dovetail.parallel.sharding import shard
 from dovetail.search.mining.load import TrainingJob, check_update, job_of
 from dovetail.workload.graph import Axis
@@ -43,7 +44,7 @@ class Task:
 
     def memory(self, chip: Chip) -> MemoryUse:
         """What its devices hold, of what `chip` has; every design built on one chip has its memory."""
-        pieces = shard(self.workload.training_graph(), self.plan)
+        pieces = shard(self.workload.training_graph(), on_pools(self.plan, self.cluster(chip)))
         return memory_use(pieces, self.workload.precision, chip.usable_bytes)
 
 

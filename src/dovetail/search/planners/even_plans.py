@@ -10,6 +10,7 @@ import numpy as np
 
 from dovetail.parallel.placement import nesting
 from dovetail.parallel.plan import Plans, joined
+from dovetail.parallel.pools import framework_of
 from dovetail.parallel.sharding import shard_plans
 from dovetail.search.planners.bases import BaseQueue
 from dovetail.search.planners.candidates import Candidate, Scoring, Tally, best_of, least_s
@@ -61,7 +62,7 @@ class EvenSearch:
         """Every plan of the space, whatever the objective."""
         graph, num_devices = self.job.graph, self.job.cluster.num_devices
         even, num_done, num_all = EvenPlans(), 0, num_grids(self.space, graph, num_devices)
-        for num_batches, plans in _chunks(batches(self.space, graph, num_devices), PLAN_BATCH):
+        for num_batches, plans in _chunks(self._batches(self.space), PLAN_BATCH):
             even = self._with(
                 replace(even, tally=even.tally.met(len(plans))), nesting(plans, self.job.cluster.topology)
             )
@@ -74,12 +75,16 @@ class EvenSearch:
         graph, num_devices = self.job.graph, self.job.cluster.num_devices
         bases = replace(self.space, recompute=self.space.recompute[:1])
         even, num_done, num_all = self._sampled(bases), 0, num_grids(bases, graph, num_devices)
-        for num_batches, plans in _chunks(batches(bases, graph, num_devices), BASES_AT_ONCE):
+        for num_batches, plans in _chunks(self._batches(bases), BASES_AT_ONCE):
             even = replace(even, tally=even.tally.met(len(plans) * len(self.job.policies)))
             even = self._bounded(even, nesting(plans, self.job.cluster.topology), has_queue=has_queue)
             num_done += num_batches
             self._tell(num_done, num_all, even)
         return even if even.best else replace(even, tally=self._with_least(even.tally))
+
+    def _batches(self, space: PlanSpace) -> Iterator[Plans]:
+        cluster = self.job.cluster
+        return batches(space, self.job.graph, cluster.num_devices, framework_of(cluster))
 
     def _tell(self, num_done: int, num_all: int, even: EvenPlans) -> None:
         self.progress(num_done, num_all, even.tally, even.best[0].score if even.best else np.inf)
@@ -90,7 +95,7 @@ class EvenSearch:
         num_per_grid = max(1, NUM_SAMPLED // max(1, num_grids(bases, graph, num_devices)))
         samples = [
             batch.at(np.unique(np.linspace(0, len(batch) - 1, num_per_grid).astype(np.int64)))
-            for batch in batches(bases, graph, num_devices)
+            for batch in self._batches(bases)
         ]
         if not samples:
             return EvenPlans()
@@ -141,7 +146,7 @@ class EvenSearch:
 
     def _with_least(self, tally: Tally) -> Tally:
         """Where nothing fits: the plan that needs least of all, those included that a bound ruled out."""
-        for _, plans in _chunks(batches(self.space, self.job.graph, self.job.cluster.num_devices), PLAN_BATCH):
+        for _, plans in _chunks(self._batches(self.space), PLAN_BATCH):
             placed = nesting(plans, self.job.cluster.topology)
             if len(placed):
                 need = need_bytes(shard_plans(self.job.graph, placed), self.job.precision)

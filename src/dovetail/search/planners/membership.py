@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from dovetail.hardware.families import PLAIN
 from dovetail.parallel.plan import Plan
 from dovetail.search.planners.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH, PlanSpace
 
 _DEGREES = ("tensor_parallel", "context_parallel", "pipeline_parallel", "data_parallel", "expert_parallel")
 
 
-def holds(space: PlanSpace, plan: Plan, *, is_even_only: bool) -> bool:
+def holds(space: PlanSpace, plan: Plan, *, is_even_only: bool, framework: str = PLAIN) -> bool:
     """Whether `space` holds `plan`, which can run; with `is_even_only`, only such plans whose stages are alike.
 
     Layers and the policy of each stage are free otherwise. Choices that change nothing are not told apart: a schedule
-    of one stage, an exchange or a ZeRO stage of one rank, the order of axes of one device.
+    of one stage, an exchange or a ZeRO stage of one rank, the order of axes of one device. Plans of a search run by
+    `framework`, that of the cluster's chips.
     """
     return (
         all(getattr(plan, name) in (getattr(space, name) or (getattr(plan, name),)) for name in _DEGREES)
         and _has_pipeline(space, plan)
         and _has_ranks(space, plan)
+        and plan.framework == framework
         and _has_recompute(space, plan)
         and (not is_even_only or _is_even(plan))
         and len(list(groupby(plan.stage_pools))) == len(set(plan.stage_pools))  # each pool is one stretch
@@ -44,7 +47,6 @@ def _has_ranks(space: PlanSpace, plan: Plan) -> bool:
         and (is_alone or plan.zero_stage in space.zero_stage)
         and plan.expert_tensor_parallel in (1, plan.tensor_parallel)
         and not plan.deduplicated_dispatch
-        and plan.framework == Plan().framework
         and plan.overlap in space.overlap
         and plan.offload_optimizer in space.offload_optimizer
         and plan.offload_activations_frac in space.offload_activations_frac

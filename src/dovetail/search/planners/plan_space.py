@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from dovetail.hardware.families import PLAIN
 from dovetail.parallel.check import context_problem
 from dovetail.parallel.plan import (
     AXES,
@@ -68,8 +69,10 @@ def num_grids(space: PlanSpace, graph: Graph, num_devices: int) -> int:
     return sum(1 for _ in _grids(space, graph, num_devices))
 
 
-def batches(space: PlanSpace, graph: Graph, num_devices: int) -> Iterator[Plans]:
+def batches(space: PlanSpace, graph: Graph, num_devices: int, framework: str = PLAIN) -> Iterator[Plans]:
     """The plans of `space` that can cut `graph` for `num_devices`, one batch for each pipeline they share.
+
+    They run by `framework`: that of the cluster's chips, as a space has no other to choose from.
 
     What is offloaded is the first of what `space` says: all plans of a table offload alike, see `by_offload`.
     """
@@ -77,7 +80,7 @@ def batches(space: PlanSpace, graph: Graph, num_devices: int) -> Iterator[Plans]
         dp = num_devices // (tp * cp * pp)
         if graph.batch % dp or (space.data_parallel and dp not in space.data_parallel):
             continue
-        plans = _plans(space, graph, tp, cp, pp, dp)
+        plans = replace(_plans(space, graph, tp, cp, pp, dp), framework=framework)
         if len(plans):
             yield plans
 

@@ -21,6 +21,7 @@ from dovetail.hardware.heterogeneous import HeterogeneousCluster
 from dovetail.parallel.memory import memory_table
 from dovetail.parallel.placement import NOWHERE
 from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan, Plans, joined
+from dovetail.parallel.pools import framework_of
 from dovetail.parallel.sharding import shard_plans
 from dovetail.search.objectives import Figures, Objective
 from dovetail.search.planners.bounds.block_lower_bounds import block_lower_bounds
@@ -114,7 +115,8 @@ def _bounded(job: PoolJob, space: PlanSpace, progress: PlanProgress) -> tuple[li
     """Base plans of `space` with their bounds, and what was met on the way."""
     bases: list[PoolBasePlans] = []
     tally = Tally()
-    groups = _by_length(batches(replace(space, recompute=space.recompute[:1]), job.graph, job.cluster.num_devices))
+    first, framework = replace(space, recompute=space.recompute[:1]), framework_of(job.cluster)
+    groups = _by_length(batches(first, job.graph, job.cluster.num_devices, framework))
     for num_done, plans in enumerate(groups, start=1):
         placed = _placed(plans, job.cluster)
         if len(placed):

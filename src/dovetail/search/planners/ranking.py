@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from dovetail.cost.price import price
 from dovetail.errors import DovetailError, InvalidInput, NotModelled
@@ -10,6 +11,7 @@ from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.heterogeneous import AnyCluster, pools_of
 from dovetail.parallel.plan import Plan
+from dovetail.parallel.pools import framework_of
 from dovetail.search.objectives import Figures, Objective
 from dovetail.search.planners.candidates import Candidate, Tally
 from dovetail.search.planners.constraints import Constraint
@@ -62,7 +64,8 @@ class Choice:
         """The user's own plan, where it lies in the space that was searched and the search did not find it."""
         space, is_even_only = self.question.space, self.proof.is_even_only
         ahead = (one for one in self.ranking if one.is_given and one.over_best_frac < -SAME_FRAC)
-        return tuple(one for one in ahead if holds(space, one.candidate.plan, is_even_only=is_even_only))
+        terms: dict[str, Any] = {"is_even_only": is_even_only, "framework": framework_of(self.question.cluster)}
+        return tuple(one for one in ahead if holds(space, one.candidate.plan, **terms))
 
     @property
     def is_proof_broken(self) -> bool:

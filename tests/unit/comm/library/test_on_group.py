@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -11,12 +12,14 @@ import dovetail as dv
 from dovetail.comm.library.on_group import (
     LIBRARIES,
     check_library,
+    constants_on,
     group_times,
     is_timed_by_library,
     library_of,
     library_s,
+    why_outside,
 )
-from dovetail.comm.library.platforms import HOPPER, NetworkConstants
+from dovetail.comm.library.platforms import ADA_PCIE, HOPPER, MI300X, NetworkConstants, Platform
 from dovetail.comm.library.timing import library_times
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Outcome, evaluate
@@ -25,7 +28,7 @@ from dovetail.hardware.clusters import clusters
 from dovetail.hardware.topology import Group, Span
 from dovetail.parallel.plan import Overlap, Plan
 from dovetail.step.work import COMM_AXES
-from dovetail.units import GIBI, GIGA, KIBI, MEBI
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, MICRO
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
@@ -94,7 +97,7 @@ def test_what_was_not_measured_is_left_to_the_links() -> None:
     assert not is_timed_by_library("all-reduce", node)
     assert is_timed_by_library("all-reduce", nodes)
     assert not is_timed_by_library("all-to-all", nodes)
-    assert not is_timed_by_library("point-to-point", whole(clusters["dgx-h100"].build(16)))
+    assert not is_timed_by_library("broadcast", whole(clusters["dgx-h100"].build(16)))
     assert not is_timed_by_library("all-reduce", whole(clusters["tpu-v4-pod"].build(64)))
 
 
@@ -103,7 +106,7 @@ def test_every_cluster_names_a_library_that_there_is_on_all_its_dimensions_or_on
         dimensions = entry.build(entry.default_devices).topology.dimensions
         [library] = {dimension.library for dimension in dimensions}
         check_library(library)
-        if library:
+        if library in LIBRARIES:
             assert [d.is_network for d in dimensions] == [False, *[True] * (len(dimensions) - 1)], name
     with pytest.raises(InvalidInput, match="library must be one of nccl-a100"):
         check_library("nccl-h10")
@@ -131,3 +134,71 @@ def test_a_step_pays_what_network_says_of_its_gradients() -> None:
     assert isinstance(found, Outcome)
     answer = dv.network("all-reduce", size=f"{354_823_168 * 4} B", topology="dgx-h100x64")
     assert found.step.comm[COMM_AXES.index("dp")].exposed_s == pytest.approx(answer.time_s, rel=1e-9)
+
+
+def test_eight_l40s_answer_with_the_constants_that_were_measured_on_them():
+    group = whole(clusters["l40s-nodes"].build(8))
+    sizes = np.array([2.0**power for power in range(9, 30)])
+    measured = library_times(ADA_PCIE, "all-reduce", 8, sizes)
+    assert library_s("all-reduce", sizes, group) == pytest.approx(measured.seconds, rel=1e-12)
+
+
+def test_a_message_is_a_send_of_an_all_to_all_without_the_chunk_that_stays() -> None:
+    node = whole(clusters["dgx-h100"].build(8))
+    own, rate = HOPPER.protocols, HOPPER.link_bytes_per_s[0][1]
+    begin_s = HOPPER.base_s + own.p2p_s + own.p2p_peer_s + HOPPER.channels_s
+    chunks_s = 2 * math.sqrt(HOPPER.chunk_s * GIBI / rate)
+    assert library_s("point-to-point", GIBI, node) == pytest.approx(begin_s + GIBI / rate + chunks_s, rel=1e-5)
+    [protocol] = group_times("point-to-point", 16 * KIBI, node).protocols
+    assert protocol == "LL"
+    exchanged_s = library_s("all-to-all", 2 * GIBI, (replace(node[0], num_ranks=2),))
+    assert library_s("point-to-point", GIBI, node) < exchanged_s  # two chunks, one of which stays
+
+
+def test_a_message_between_nodes_takes_a_step_of_the_network_and_the_port_of_its_device() -> None:
+    nodes = whole(clusters["dgx-h100"].build(16))
+    platform, network = constants_on(nodes)
+    assert isinstance(platform, Platform)
+    begin_s = platform.base_s + platform.protocols.p2p_s + platform.protocols.p2p_peer_s + network.step_s
+    port = nodes[1].dimension.link.bandwidth_bytes_per_s
+    assert library_s("point-to-point", GIBI, nodes) == pytest.approx(begin_s + GIBI / (0.85 * port), rel=1e-12)
+    assert library_s("point-to-point", GIBI, nodes[1:]) == library_s("point-to-point", GIBI, nodes)
+    ring = whole(clusters["mi300x-nodes"].build(16))
+    port = ring[1].dimension.link.bandwidth_bytes_per_s
+    by_hand_s = MI300X.hop_s * ring[1].dimension.link.latency_s / (4 * MICRO) + GIBI / (MI300X.nic_frac * port)
+    assert library_s("point-to-point", GIBI, ring) == pytest.approx(by_hand_s, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["dgx-h100x8", "dgx-h100x16", "l40s-nodesx8"])
+def test_network_answers_what_the_sends_of_a_pipeline_take(name: str) -> None:
+    answer = dv.network("point-to-point", size="4MiB", topology=name).outcome[0]
+    group = whole(clusters[name.rpartition("x")[0]].build(8))
+    assert answer.time_s == pytest.approx(float(library_s("point-to-point", 4 * MEBI, group)), rel=1e-9)
+    assert (answer.algorithm, answer.protocol) == ("p2p", "Simple")
+
+
+@pytest.mark.parametrize(
+    ("name", "num_devices", "words"),
+    [
+        ("dgx-h100", 8, ""),
+        ("dgx-h100", 16, ""),
+        ("dgx-h100", 64, "over 8 nodes, measured over 2"),
+        ("gb200-nvl72", 64, "over 64 ranks of a node, measured over 8"),
+        ("tpu-v4-pod", 64, "by links alone"),
+        ("gaudi3-nodes", 16, "by links alone"),
+    ],
+)
+def test_what_lies_outside_of_what_was_measured_is_told(name: str, num_devices: int, words: str) -> None:
+    assert why_outside(whole(clusters[name].build(num_devices))) == words
+
+
+def test_a_step_outside_the_evidence_tells_so_in_its_headline() -> None:
+    asked = {"model": "gpt2-345m", "cluster": "dgx-h100", "plan": "zero3", "seq": 128}
+    inside = dv.simulate(**asked, devices=8, global_batch=8)  # type: ignore[arg-type]
+    outside = dv.simulate(**asked, devices=16384, global_batch=16384)  # type: ignore[arg-type]
+    lacking = "no published run is on more than 11,616 devices"
+    assert outside.record["outside_evidence"] == [lacking, "dp over 2,048 nodes, measured over 2"]
+    assert outside.headline.endswith(f"; outside the evidence: {lacking}")
+    assert f"outside: {lacking}" in " ".join(str(outside).split())
+    assert inside.record["outside_evidence"] == []
+    assert "outside" not in inside.headline + str(inside)

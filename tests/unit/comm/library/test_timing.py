@@ -109,9 +109,22 @@ def test_latency_of_rings_grows_with_ranks_and_that_of_trees_with_their_logarith
     many_s, many = small_s("all-reduce", 256)
     assert few == many == "tree"
     assert many_s - few_s == pytest.approx(2 * 4 * NetworkConstants().step_s, rel=1e-5)
-    gathered_s, algorithm = small_s("all-gather", 256)
-    assert algorithm == "PAT"
-    assert gathered_s > 2048 * NetworkConstants().pat_rank_s
+    ringed_s, algorithm = small_s("all-gather", 256)
+    assert algorithm == "ring"
+    assert ringed_s > 255 * NetworkConstants().step_s
+
+
+def test_pat_runs_with_one_rank_on_each_node_alone() -> None:
+    """As NCCL has it (ncclPatEnable)."""
+    for ranks_per_node, algorithm in ((1, "PAT"), (2, "ring"), (8, "ring")):
+        ranks = 256 * ranks_per_node
+        times = library_times(HOPPER, "all-gather", ranks, KIBI, num_nodes=256, nic_bytes_per_s=NICS)
+        assert times.algorithms == (algorithm,)
+    times = library_times(HOPPER, "all-gather", 256, KIBI, num_nodes=256, nic_bytes_per_s=NICS)
+    levels_s = 8 * NetworkConstants().step_s / 3.5
+    begun_s = HOPPER.base_s + HOPPER.channels_s + HOPPER.protocols.simple_s
+    by_hand_s = begun_s + levels_s + 256 * NetworkConstants().pat_rank_s
+    assert times.seconds[0] == pytest.approx(by_hand_s, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,15 @@ from dovetail.cost.attention import Attentions
 from dovetail.cost.columns import chip_columns
 from dovetail.cost.mapping.attention import (
     BACKWARD_SCORE_BYTES,
-    BACKWARD_SLOTS,
     FORWARD_SCORE_BYTES,
-    FORWARD_SLOTS,
     array_attention,
     product_width,
+)
+from dovetail.cost.mapping.vector_slots import (
+    ATTENTION_BACKWARD,
+    ATTENTION_FORWARD,
+    NEEDED_REGISTER_BYTES,
+    SPILLED_BYTES,
 )
 from dovetail.hardware.chip import Tiling
 from tests.unit.cost.paper import CLOCK_HZ, paper
@@ -61,7 +65,7 @@ def test_backward_runs_five_products_each_over_its_own_side_of_the_array():
 
 @pytest.mark.parametrize("is_backward", [False, True])
 def test_products_and_vector_slots_add_up_unless_said_otherwise(is_backward):
-    scores, slots = 8 * 1024**2, BACKWARD_SLOTS if is_backward else FORWARD_SLOTS
+    scores, slots = 8 * 1024**2, (ATTENTION_BACKWARD if is_backward else ATTENTION_FORWARD).alu
     apart = 2 * scores * (5 if is_backward else 2) * 256 / RATE, slots * scores / VECTOR
     found = array_attention(shape(is_backward=is_backward), engines())
     assert found.busy_s[0, 0] == pytest.approx(sum(apart))
@@ -90,3 +94,36 @@ def test_arrays_that_no_block_of_scores_is_left_for_are_idle():
 def test_half_of_the_scores_take_half_the_time():
     whole, causal = (array_attention(shape(work_frac=frac), engines()).busy_s[0, 0] for frac in (1.0, 0.5))
     assert causal == pytest.approx(whole / 2)
+
+
+@pytest.mark.parametrize("is_backward", [False, True])
+def test_what_streams_past_comes_again_for_every_set_of_rows_that_a_memory_holds(is_backward):
+    slab, element, width, seq = 128, 2, 128, 4096
+    scores = slab * (4 + element) * (2 if is_backward else 1)
+    row = 2 * width * (element + 4) + scores if is_backward else width * element + (width + 2) * 4 + scores
+    stream = 2 * width * element + (8 * width if is_backward else 0)
+    room = 1000 * row + 2 * slab * stream
+    found = array_attention(shape(seq=seq, is_backward=is_backward), engines(sram_bytes=float(room)))
+    assert found.again_bytes[0, 0] == (5 - 1) * 8 * seq * stream  # 4,096 rows, a thousand at a time
+    assert found.sram_bytes[0, 0] == 0.0  # no vector memory
+    whole = array_attention(
+        shape(seq=seq, is_backward=is_backward), engines(sram_bytes=seq * stream + 2.0 * slab * row)
+    )
+    assert whole.again_bytes[0, 0] == 0.0
+
+
+def test_less_memory_never_moves_less():
+    sizes = [2.0**power for power in range(12, 28)]
+    for is_backward in (False, True):
+        shapes = shape(seq=8192, is_backward=is_backward, work_frac=0.5)
+        moved = [array_attention(shapes, engines(sram_bytes=size)).again_bytes[0, 0] for size in sizes]
+        assert moved == sorted(moved, reverse=True)
+        assert moved[0] > 0 == moved[-1]
+
+
+def test_scores_pass_memory_for_operands_that_registers_have_no_room_for():
+    enough, few = engines(), engines()
+    few = replace(few, register_bytes_per_lane=np.array([NEEDED_REGISTER_BYTES / 4]))
+    enough = replace(enough, register_bytes_per_lane=np.array([NEEDED_REGISTER_BYTES]))
+    more = array_attention(shape(), few).nearest_bytes - array_attention(shape(), enough).nearest_bytes
+    assert more[0, 0] == pytest.approx(6 * 8 * 1024**2 * 0.75 * SPILLED_BYTES)

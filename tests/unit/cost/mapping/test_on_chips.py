@@ -146,10 +146,18 @@ def test_a_tpu_v4_converts_fp16_and_not_bf16():
     assert [bool(columns.is_converted[dtype_code(name)][0]) for name in ("fp16", "bf16")] == [True, False]
     rows = [op("linear", m=2048, n=2048, k=2048, dtype=name, math=name) for name in ("fp16", "bf16")]
     fp16_s, bf16_s = (time_s(row, chip) for row in rows)
-    assert fp16_s > 2 * bf16_s
+    assert fp16_s > 1.9 * bf16_s
 
 
 def test_an_array_keeps_its_accumulators_or_the_core_buffer_that_is_its_own():
     owned, fed = chips["tpuv4-like"](), chips["tpu-v4"]()
     assert array_buffer_bytes(owned) == owned.core_buffer_bytes
     assert array_buffer_bytes(fed) == fed.tensor.buffer_bytes
+
+
+def test_experts_of_a_grouped_product_compute_the_tiles_that_they_share_twice():
+    chip = chips["tpu-v5p"]()
+    shape = {"n": 4096, "k": 4096, "is_fused": True}
+    apart = time_s(op("expert_linear", b=1, m=16 * 1536, **shape), chip)
+    together = time_s(op("expert_linear", b=16, m=1536, **shape), chip)
+    assert together / apart == pytest.approx((1536 + 512) / 1536, rel=0.02)

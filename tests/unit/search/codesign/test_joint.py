@@ -193,8 +193,8 @@ def test_a_plan_by_rule_of_thumb_cuts_no_more_than_memory_asks_for():
 
 
 def test_even_stages_alone_are_searched_where_they_are_asked_for():
-    plans = replace(PLANS, tensor_parallel=(1,), pipeline_parallel=(2, 4), recompute=("none", "full"))
-    free = question(("tied",), VALUES, plans=plans)  # of five layers: no cut into two or four is even in its seconds
+    plans = replace(PLANS, tensor_parallel=(1,), pipeline_parallel=(4,), recompute=("none", "full"))
+    free = question(("dense",), VALUES, plans=plans)  # of six layers: no cut into four is even in its seconds
     asked = replace(free, cases=(replace(free.cases[0], is_even_only=True),))
     any_stages, even = searched(free), searched(asked)
     assert any_stages is not None
@@ -267,3 +267,15 @@ def test_networks_of_other_links_share_their_plans_and_score_as_each_does_alone(
         assert (own.loss, own.low) == pytest.approx((scores[point].loss, scores[point].low), rel=1e-12)
     smaller = first.elsewhere(asked.network(asked.base, 4))
     assert smaller is None  # of another shape
+
+
+def test_what_is_proven_of_larger_memories_goes_for_smaller_ones():
+    values = {"num_tensor": (4, 8), "sram_mib": (32, 64, 128), "stack_gib": (8, 16, 24), "num_devices": (8,)}
+    plans = replace(PLANS, tensor_parallel=(1,), pipeline_parallel=(4,))
+    asked = question(("dense",), values, plans=plans)
+    found, every = searched(asked), searched(asked, is_exhaustive=True)
+    assert found is not None
+    assert every is not None
+    assert (found.best.loss, found.best.point) == (every.best.loss, every.best.point)
+    assert found.gap_frac == every.gap_frac == 0.0
+    assert found.census.num_refined < every.census.num_refined

@@ -69,8 +69,8 @@ def test_from_the_base_to_itself_there_is_nothing_to_gain():
 
 
 def test_a_gain_of_as_much_as_the_error_of_the_family_is_one_standard_deviation():
-    assert chance_frac(math.expm1(0.12), 0.12, 0.5) == pytest.approx(0.8413, abs=1e-4)
-    assert chance_frac(math.expm1(0.12), 0.12, 0.875) == pytest.approx(0.9772, abs=1e-4)  # half the spread
+    assert chance_frac(math.expm1(0.12 * math.sqrt(2)), 0.12) == pytest.approx(0.8413, abs=1e-4)  # of both together
+    assert chance_frac(math.expm1(0.12 * math.sqrt(8)), 0.12) == pytest.approx(0.9772, abs=1e-4)
     assert chance_frac(-0.1, 0.1) < 0.5 < chance_frac(0.1, 0.1) < chance_frac(0.2, 0.1) < 1
 
 
@@ -79,8 +79,16 @@ def test_the_chance_rests_on_the_error_of_the_bases_family():
     found = waterfall(asked, base, best)
     assert found.family_error_frac == families["tpu"].left_out.spread_frac
     assert found.chance_frac == chance_frac(found.gain_frac, found.family_error_frac)
+    assert waterfall(asked, base, best, 0.2).chance_frac == chance_frac(found.gain_frac, 0.2)
     as_gpu = replace(asked.base, calibration=replace(asked.base.calibration, family="gpu"))
     assert waterfall(replace(asked, base=as_gpu), base, best).family_error_frac == families["gpu"].left_out.spread_frac
+
+
+def test_a_chip_on_the_way_that_the_bases_plan_does_not_fit_takes_the_bests():
+    asked, base, best = searched()
+    assert all(one.fits for one in waterfall(asked, base, best).changes)
+    small = replace(best, system=best.system | {"hbm_stacks": 1.0, "stack_gib": 1.0})
+    assert [one.fits for one in waterfall(asked, base, small).changes][-1] is False
 
 
 def test_it_is_told_in_text_for_programs_and_as_a_chart():

@@ -6,7 +6,7 @@ import numpy as np
 
 from dovetail.columns import distinct
 from dovetail.hardware.cluster import Cluster
-from dovetail.parallel.memory import ALLOCATOR_RESERVE_FRAC, MemoryTable, memory_table, runtime_bytes
+from dovetail.parallel.memory import MemoryTable, memory_table, room_bytes
 from dovetail.parallel.plan import Plan, Plans
 from dovetail.parallel.sharding import shard_plans
 from dovetail.search.planners.bounds.stage_paces import ROOM_TOLERANCE, state_bytes
@@ -27,9 +27,7 @@ def may_fit(graph: Graph, plans: Plans, cluster: Cluster, precision: Precision, 
     first, layout_of = distinct(*(getattr(plans, name) for name in _MATTERS), sharded.cuts.of_plan)
     table = memory_table(sharded.at(first), precision)
     distinct_plans = table.plans
-    limit_bytes = (
-        (cluster.usable_bytes - runtime_bytes(distinct_plans)) / (1 + ALLOCATOR_RESERVE_FRAC) * (1 + ROOM_TOLERANCE)
-    )
+    limit_bytes = np.asarray(room_bytes(distinct_plans, cluster.usable_bytes) * (1 + ROOM_TOLERANCE))
     fits = np.ones(len(distinct_plans), dtype=bool)
     shape_first, shape_of = distinct(
         distinct_plans.pipeline_parallel, distinct_plans.interleave, distinct_plans.schedule

@@ -15,7 +15,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from dovetail.parallel.memory import ALLOCATOR_RESERVE_FRAC, MemoryTable, runtime_bytes
+from dovetail.parallel.memory import MemoryTable, room_bytes
 from dovetail.parallel.plan import Plan
 from dovetail.search.planners.bounds.stage_paces import ROOM_TOLERANCE, state_bytes
 from dovetail.search.planners.mixes import holdable, kind_counts, layer_order
@@ -161,10 +161,9 @@ def _least_s(
 def _memory(context: PlanContext, table: MemoryTable, rows: IntArray, policies: tuple[int, ...]) -> _Memory:
     kinds = [index for index, block in enumerate(context.graph.blocks) if block.is_layer]
     cut, chosen = table.cuts.of_plan[rows], list(policies)
-    room_bytes = context.cluster.usable_bytes - runtime_bytes(context.plans.at(rows))
     memories = [table.memories[kind] for kind in kinds]
     return _Memory(
-        limit_bytes=room_bytes / (1 + ALLOCATOR_RESERVE_FRAC) * (1 + ROOM_TOLERANCE),
+        limit_bytes=room_bytes(context.plans.at(rows), context.cluster.usable_bytes) * (1 + ROOM_TOLERANCE),
         state_bytes=np.stack([state_bytes(table, kind, rows) for kind in kinds], axis=1),
         passing_bytes=np.stack([memory.passing_bytes[cut][:, chosen].min(axis=1) for memory in memories], axis=1),
         kept_bytes=tuple(

@@ -13,11 +13,10 @@ from itertools import combinations
 import numpy as np
 
 from dovetail.parallel.memory import (
-    ALLOCATOR_RESERVE_FRAC,
     MemoryTable,
     held_bytes,
     optimizer_state_bytes,
-    runtime_bytes,
+    room_bytes,
 )
 from dovetail.parallel.sharding import Owned
 from dovetail.search.planners.least_pace import Cut, least_pace_s
@@ -112,9 +111,7 @@ def _room(context: PlanContext, table: MemoryTable, rows: IntArray, policies: tu
         [np.broadcast_to(pipeline.in_flight(stage, shape), (len(rows),)) for stage in range(shape.num_stages)], axis=1
     )
     memory, cut = table.memories[layer], table.cuts.of_plan[rows]
-    limit_bytes = (
-        (context.cluster.usable_bytes - runtime_bytes(plans)) / (1 + ALLOCATOR_RESERVE_FRAC) * (1 + ROOM_TOLERANCE)
-    )
+    limit_bytes = room_bytes(plans, context.cluster.usable_bytes) * (1 + ROOM_TOLERANCE)
     free_bytes = limit_bytes - memory.passing_bytes[cut][:, policies].min(axis=1)
     return _Room(
         free_bytes=np.repeat(free_bytes[:, None], shape.num_stages, axis=1),
