@@ -17,7 +17,7 @@ export PIP_ROOT_USER_ACTION := ignore
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help run test check lint format accuracy bars speeds fuzz replay bless docs clean chromium
+.PHONY: help run test check lint style types suite format accuracy bars speeds fuzz replay bless docs clean chromium
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -26,15 +26,23 @@ run: $(VENV)/.stamp-run ## find the best chip and plans for the example, with a 
 	@mkdir -p $(dir $(REPORT))
 	@$(BIN)/dovetail codesign $(EXAMPLE) --html $(REPORT)
 
-test: $(VENV)/.stamp-test lint chromium ## everything CI runs: lint, types and every test folder
+test: $(VENV)/.stamp-test style chromium ## everything CI runs: lint, types and every test folder
+	@$(MAKE) --no-print-directory --jobs 2 types suite
+
+# Types beside the tests: mypy is one process, and would keep the other cores waiting for a minute in a fresh clone.
+suite: $(VENV)/.stamp-test
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal
 
 check: $(VENV)/.stamp-test lint ## the quick loop: lint, types, and the fast test folders
 	$(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal -m "not slow" $(wildcard tests/test_*.py) $(QUICK_FOLDERS)
 
-lint: $(VENV)/.stamp-test ## ruff, format and types, without running tests
+lint: style types ## ruff, format and types, without running tests
+
+style: $(VENV)/.stamp-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+types: $(VENV)/.stamp-test
 	$(BIN)/mypy
 
 format: $(VENV)/.stamp-test ## let ruff rewrite what it can

@@ -145,6 +145,11 @@ def compared(num_pairs: int, names: Sequence[str] = (*OPERATIONS, HELP)) -> dict
     return result | ({HELP: help_summary(found[HELP])} if HELP in found else {})
 
 
+def record_name(names: Sequence[str]) -> str:
+    """What a record is called: of everything, or of some operations alone."""
+    return "-".join((WHAT, *sorted(names)))
+
+
 def table(result: Mapping[str, Any]) -> str:
     """Speeds, memory and ratios in lines."""
     lines = [f"{result['commit']} beside {result['base_version']} ({result['base'][:7]}), {result['num_pairs']} pairs"]
@@ -174,11 +179,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     if options.pairs < 1:
         parser.error(f"--pairs must be at least 1; got {options.pairs}")
-    if options.record and options.names:
-        parser.error("--record keeps a run of everything; name nothing")
     result = compared(options.pairs, options.names or (*OPERATIONS, HELP))
     if options.record:
-        result_file(WHAT).write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+        result_file(record_name(options.names)).write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     print(json.dumps(result, indent=2) if options.json else table(result))
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Iterator
 
 import numpy as np
 
+from benchmarks.against_base import OPERATIONS, WHAT, base_facts, record_name
 from benchmarks.bar import Bar, reference_data
+from benchmarks.joint_gains import WHAT as JOINT
 from benchmarks.nccl_fit import (
     ONE_NODE,
     SEVERAL_NODES,
@@ -22,6 +25,7 @@ from benchmarks.nccl_fit import (
     rows_of,
     sizes_left_out,
 )
+from benchmarks.stamp import newest_result
 from benchmarks.weak_scaling import JOBS, points
 from dovetail.comm.astra.engine import collective_ticks
 from dovetail.files.astra import parse_system
@@ -34,6 +38,9 @@ UNEVEN = "astrasim/astrasim_uneven_splits.csv"
 MAX_NVLINK_FRAC, MAX_PLATFORM_FRAC, MAX_RELEASE_FRAC, MAX_NEW_FRAC, MAX_PCIE_FRAC = 0.06, 0.09, 0.07, 0.22, 0.12
 MIN_JUMPS_FRAC = 0.7
 MAX_NODES_FRAC, MAX_NODES_SIZE_FRAC = 0.08, 0.12
+MIN_SPEED_RATIO = 0.8
+SEARCHES = ("plans", "codesign")
+NEVER_WORSE_FRAC = -1e-9  # style: a tolerance; sums in another order differ by less
 
 
 def bars() -> Iterator[Bar]:
@@ -49,6 +56,8 @@ def bars() -> Iterator[Bar]:
     yield uneven_splits()
     yield from scaling()
     yield racks()
+    yield from joint()
+    yield from searches()
 
 
 def one_node(rows: Rows) -> Iterator[Bar]:
@@ -131,6 +140,52 @@ def racks() -> Bar:
         measured=" and ".join(" x ".join(map(str, shape)) for shape in shapes),
         holds=shapes == [[64], [64, 2]],
     )
+
+
+def joint() -> Iterator[Bar]:
+    """Chip, plan, topology and endpoint together beside each alone, of a record of `benchmarks.joint_gains`."""
+    name, told = "joint search beside chip, plan, topology or endpoint alone", "never worse, 8 models"
+    file = newest_result(JOINT)
+    if file is None:
+        why = "not recorded: python -m benchmarks.joint_gains --record"
+        yield Bar(name=name, issue=ISSUE, bar=told, measured="-", holds=None, note=why)
+        return
+    result = json.loads(file.read_text(encoding="utf-8"))
+    for cost, rows in result["costs"].items():
+        over = [row["joint_over_best_alone_frac"] for row in rows]
+        gaps = [row["gap_frac"] for row in rows]
+        yield Bar(
+            name=f"{name}, equal {cost}",
+            issue=ISSUE,
+            bar=told,
+            measured=f"{min(over):+.1%} to {max(over):+.1%} over the best alone, gap at most {max(gaps):.1%}",
+            holds=len(rows) == 8 and min(over) >= NEVER_WORSE_FRAC,
+            note=f"{len(rows)} models, {result['cpu_s']:.0f} CPU-s, {result['commit']}",
+        )
+
+
+def searches() -> Iterator[Bar]:
+    """Planner and joint search beside 0.1's in the same run, of the youngest record of `benchmarks.against_base`."""
+    version, told = base_facts()["version"], f">= {MIN_SPEED_RATIO:g} of 0.1's"
+    files = [file for file in (newest_result(record_name(SEARCHES)), newest_result(WHAT)) if file]
+    results = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    result = max(results, key=lambda one: str(one["date"]), default=None)
+    for one in SEARCHES:
+        name = f"{OPERATIONS[one]} per CPU-s beside {version}"
+        if result is None:
+            why = f"not recorded: python -m benchmarks.against_base {' '.join(SEARCHES)} --record"
+            yield Bar(name=name, issue=ISSUE, bar=told, measured="-", holds=None, note=why)
+            continue
+        found = result["operations"][one]
+        ratio, now, base = found["speed_ratio"], found["now"]["per_cpu_s"], found["base"]["per_cpu_s"]
+        yield Bar(
+            name=name,
+            issue=ISSUE,
+            bar=told,
+            measured=f"{ratio:.3f} ({now:,.4g} against {base:,.4g})",
+            holds=ratio >= MIN_SPEED_RATIO,
+            note=f"{result['num_pairs']} pairs, {result['commit']}",
+        )
 
 
 def _at_most(name: str, limit_frac: float, error_frac: float, what: str) -> Bar:

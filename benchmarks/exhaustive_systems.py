@@ -14,7 +14,7 @@ from random import Random
 import numpy as np
 
 from dovetail.search.codesign.joint import bounded, joint_search, local_backend
-from dovetail.search.codesign.networks import NETWORKS
+from dovetail.search.codesign.networks import networks
 from dovetail.search.codesign.scoring import Scorer
 from tests.codesign_questions import BASES, known_to, question, some_values
 
@@ -28,7 +28,7 @@ def main(num_systems: int = NUM_SYSTEMS, seed: int = SEED) -> bool:
     rng, num_scored, wrong, near = Random(seed), 0, 0, []
     began_s = time.process_time()
     while num_scored < num_systems:
-        base, case, network = rng.choice(BASES), rng.choice(CASES), rng.choice(sorted(NETWORKS))
+        base, case, network = rng.choice(BASES), rng.choice(CASES), rng.choice(sorted(networks.names()))
         values = known_to(base, {**some_values(rng, NUM_TURNED, MOST_VALUES), "stack_gib": (4, 16)})
         scorer = Scorer(question((case,), values, base=base, network=network))
         backend = local_backend(scorer)

@@ -112,10 +112,11 @@ def systematic(rows: Sequence[Row], mutants: Sequence[Mutant], sources: Mapping[
 
 
 def brief(rows: Sequence[Row]) -> dict[str, Any]:
-    """How many were killed, and which were not."""
+    """How many were killed, in all and by package, and which were not."""
     return {
         "tried": len(rows),
         "killed": sum(bool(one.killed_by) for one in rows),
+        "by_package": tally(rows, "package"),
         "survivors": [{"file": one.file, "was": one.was, "becomes": one.becomes} for one in rows if not one.killed_by],
     }
 

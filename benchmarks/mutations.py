@@ -27,30 +27,36 @@ from benchmarks.mutants import (
     population,
     sample,
 )
-from benchmarks.reach import all_marked, reached
-from benchmarks.stamp import commit, stamp
-
-
-def known_tests() -> Suite:
-    import_shared()
-    sources = physics_sources()
-    modules = all_marked(sources)
-    return Suite(reached(sources, modules), modules, sources)
+from benchmarks.reach import DIRECT_FOLDERS, OTHER_FOLDERS, Reached, all_marked, reached
+from benchmarks.stamp import stamp
 
 
 def tried(mutants: Sequence[Mutant], num_workers: int) -> list[records.Row]:
-    """Tries and prints each. What killed any of them must pass where nothing is broken, or it has killed nothing."""
-    tests = known_tests()
-    rows: list[records.Row] = []
-    texts = {mutant.file: (SOURCES / mutant.file).read_text(encoding="utf-8") for mutant in mutants}
-    for mutant, by in verdicts(mutants, tests, num_workers):
-        rows.append(records.row(mutant, by, texts))
-        words = f"{'killed' if by else 'SURVIVED':9} {mutant.file}:{mutant.line} {mutant.was} -> {mutant.becomes}  {by}"
-        print(words, file=sys.stderr, flush=True)
-    killers = {one.killed_by for one in rows}
-    if broken := first_failure([test for test in tests.tests if test.test in killers], lambda: None):
+    """Tries and prints each. What killed any of them must pass where nothing is broken, or it has killed nothing.
+
+    Those that survive the most direct tests are tried on the others, which take longest to be recorded.
+    """
+    import_shared()
+    sources = physics_sources()
+    modules = all_marked(sources)
+    killers: dict[Mutant, str] = {}
+    tests: list[Reached] = []
+    for folders in (DIRECT_FOLDERS, OTHER_FOLDERS):
+        left = [mutant for mutant in mutants if not killers.get(mutant)]
+        if not left:
+            break
+        suite = Suite(reached(sources, modules, folders), modules, sources)
+        tests += suite.tests
+        for mutant, by in verdicts(left, suite, num_workers):
+            killers[mutant] = by
+            verdict = "killed" if by else f"SURVIVED {' '.join(folders)}"
+            words = f"{verdict:9} {mutant.file}:{mutant.line} {mutant.was} -> {mutant.becomes}  {by}"
+            print(words, file=sys.stderr, flush=True)
+    names = {*killers.values()}
+    if broken := first_failure([test for test in tests if test.test in names], lambda: None):
         raise SystemExit(f"{broken} fails without any mutant: mend it, then try again")
-    return rows
+    texts = {mutant.file: (SOURCES / mutant.file).read_text(encoding="utf-8") for mutant in mutants}
+    return [records.row(mutant, killers[mutant], texts) for mutant in mutants]
 
 
 def record_sample(size: int, *, does_keep: bool, num_workers: int) -> bool:
@@ -79,7 +85,8 @@ def record_check(size: int, seed: str, num_workers: int) -> bool:
     """Tries another sample and writes what it came to beside the first one's record; whether enough were killed."""
     sources = physics_sources()
     made = records.brief(tried(sample(population(sources), sources, size, seed), num_workers))
-    records.write({**records.recorded(), "checked": {"seed": seed} | made | {"commit": commit()}})
+    about = {name: stamp()[name] for name in ("commit", "date")} | {"sources": records.digest(sources)}
+    records.write({**records.recorded(), "checked": {"seed": seed} | made | about})
     print(f"{made['killed']} of {made['tried']} mutants of another sample killed", file=sys.stderr)
     return bool(made["killed"] >= records.LEAST_KILLED_FRAC * made["tried"])
 

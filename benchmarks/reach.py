@@ -13,7 +13,7 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -29,10 +29,13 @@ from benchmarks.bar import REPOSITORY
 from benchmarks.forked_tests import forked, limit_cpu, load_quick_profile, replace_modules, run_tests
 from benchmarks.mutants import SOURCES, body_of, digest_of
 
-FOLDERS = (  # what reaches physics in seconds, the most direct first
+# What reaches physics in seconds: the most direct first, then what is recorded only for mutants that survive those.
+DIRECT_FOLDERS = (
     *(f"tests/unit/{name}" for name in ("cost", "comm", "parallel", "step", "opsched", "hardware", "accuracy")),
-    *(f"tests/{name}" for name in ("conformance", "golden", "validation", "property", "unit/search")),
+    *("tests/conformance", "tests/golden"),
 )
+OTHER_FOLDERS = ("tests/validation", "tests/property", "tests/unit/search")
+FOLDERS = (*DIRECT_FOLDERS, *OTHER_FOLDERS)
 CACHE = REPOSITORY / "build" / "reach"
 LONGEST_TEST_S = 12.0  # CPU; a test that takes longer is not asked about mutants
 _MOST_LEFT_OUT = 6  # tests of a file that take too long, before the rest of the file is left out with them
@@ -122,12 +125,14 @@ def all_marked(sources: Mapping[str, str]) -> dict[str, Marked]:
     return made
 
 
-def reached(sources: Mapping[str, str], modules: Mapping[str, Marked]) -> list[Reached]:
-    """Every test that passes and is quick enough, as it is kept or, where it is not, recorded now."""
+def reached(
+    sources: Mapping[str, str], modules: Mapping[str, Marked], folders: Sequence[str] = FOLDERS
+) -> list[Reached]:
+    """Every test of `folders` that passes and is quick enough, as it is kept or, where it is not, recorded now."""
     CACHE.mkdir(parents=True, exist_ok=True)
     firsts = {digest_of(body_of(source)): modules[file].first for file, source in sources.items()}
     found: list[Reached] = []
-    for file in test_files():
+    for file in test_files(folders):
         kept = CACHE / f"{digest_of(body_of((REPOSITORY / file).read_text(encoding='utf-8')))}.json"
         tests = json.loads(kept.read_text(encoding="utf-8")) if kept.exists() else None
         if tests is None or not all(body in firsts for _, marks in tests.values() for body in marks):
@@ -140,8 +145,8 @@ def reached(sources: Mapping[str, str], modules: Mapping[str, Marked]) -> list[R
     return found
 
 
-def test_files() -> list[str]:
-    files = (file for folder in FOLDERS for file in sorted((REPOSITORY / folder).rglob("test_*.py")))
+def test_files(folders: Sequence[str]) -> list[str]:
+    files = (file for folder in folders for file in sorted((REPOSITORY / folder).rglob("test_*.py")))
     return [file.relative_to(REPOSITORY).as_posix() for file in files]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
-from dovetail.search.codesign.networks import NETWORKS
+from dovetail.search.codesign.networks import networks
 from dovetail.search.codesign.question import Budget, Case, JointQuestion, system_space
 from dovetail.search.codesign.systems import check_knobs
 from dovetail.search.metrics import metrics
@@ -93,7 +93,7 @@ def question(
             for name, weight in zip(names, weights or (1.0,) * len(names), strict=True)
         ),
         base=chip,
-        network=NETWORKS[network],
+        network=networks[network].build,
         space=system_space(chip, 8, values),
         budget=budget or Budget(),
         metric=metrics[metric],

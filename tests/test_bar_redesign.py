@@ -13,6 +13,7 @@ from benchmarks.against_base import HELP, OPERATIONS, SIDES, Side, help_summary,
 from benchmarks.bar import REPOSITORY
 from benchmarks.bar_redesign import (
     base_bar,
+    latest_sample,
     memory_bar,
     mutants_bar,
     protocol_bar,
@@ -153,7 +154,7 @@ def test_the_table_has_a_line_for_each_operation_and_help():
 
 
 def test_only_a_run_of_everything_is_recorded(capsys):
-    for words, reason in ((["--record", "plans"], "name nothing"), (["--pairs", "0"], "at least 1"), (["x"], "known:")):
+    for words, reason in ((["--pairs", "0"], "at least 1"), (["x"], "known:")):
         with pytest.raises(SystemExit):
             against_base.main(words)
         assert reason in capsys.readouterr().err
@@ -188,3 +189,13 @@ def test_a_protocol_counts_when_it_is_younger_than_the_release(tmp_path):
     (tmp_path / "2026-11-17-drill.md").touch()
     bar = protocol_bar("drill", tmp_path, CHANGELOG)
     assert (bar.holds, bar.measured) == (True, "2026-11-17-drill.md")
+
+
+def test_the_sample_that_was_tried_last_is_told():
+    first, by_package = {"date": "2026-11-17"}, {"step": {"tried": 4, "killed": 3}}
+    assert latest_sample(first) == first
+    old = first | {"checked": {"commit": "0"}}  # of a record that had no packages
+    assert latest_sample(old) == old
+    for day, is_later in (("2026-11-18", True), ("2026-11-16", False)):
+        beside = {"date": day, "by_package": by_package}
+        assert (latest_sample(first | {"checked": beside}) == beside) == is_later

@@ -30,6 +30,8 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync",
     "--no-first-run", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
+    # Playwright asks for lines of code, for which V8 reads Plotly a second time unless it keeps them the first time.
+    "--js-flags=--no-enable-lazy-source-positions",
 )  # fmt: skip
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]", "::1")
 WAIT_MS = 240_000

@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from dovetail.cli.grouping import SECTIONS
+from dovetail.report.plain import SCHEMA_KEY, SCHEMA_VERSION
 from tests.e2e.conftest import ROOT, environment
 from tests.e2e.recorded import check_recorded
 
@@ -66,41 +67,41 @@ def keys(value):
             yield from keys(item)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("simulate", SPEC),
-        ("simulate", SPEC, "--plan", "zero3"),
-        ("plan", *SMALL, "--top", "3"),
-        ("plan", *SMALL, "--model", "llama3-70b"),
-        ("launch", SPEC, "--framework", "deepspeed"),
-        ("models",),
-        ("chips",),
-        ("clusters",),
-        ("plans",),
-        ("methods",),
-        ("show", "llama3-8b"),
-        ("show", "h100-sxm"),
-        ("show", "dgx-h100"),
-        ("show", "zero3"),
-        ("capture", "examples/capture/my_model.py:decoder", "--out", "decoder.json", "--force"),
-        ("validate", "array-sims"),
-        ("validate", "--profile", PROFILE),
-        ("simulate", *SMALL[:-2], "--cluster", "dgx-h200", "--plan", "zero3", "--profile", PROFILE),
-        ("op", "matmul", "8", "8", "8", "--chip", "tpu-v4", "--compare"),
-        ("mine", "resnet-18", "--batch", "2", "--algorithm", "random", "--budget", "20"),
-        ("mine", "resnet-18", "--batch", "2", "--area", "100 mm2"),
-        ("mine", "bert-large", "--batch", "64"),
-        ("schedule", "resnet-18", "--chip", "tpuv2-like", "--block", "stem"),
-        ("network", "all-reduce", "--size", "1MiB", "--topology", "ring:4@50GB/s,1us"),
-        ("network", "all-reduce", "--size", "1MiB..2MiB", "--topology", "ring:4@50GB/s,1us"),
-    ],
-    ids=" ".join,
+ANSWERS = (
+    ("simulate", SPEC),
+    ("simulate", SPEC, "--plan", "zero3"),
+    ("plan", *SMALL, "--top", "3"),
+    ("plan", *SMALL, "--model", "llama3-70b"),
+    ("launch", SPEC, "--framework", "deepspeed"),
+    ("models",),
+    ("chips",),
+    ("clusters",),
+    ("plans",),
+    ("methods",),
+    ("show", "llama3-8b"),
+    ("show", "h100-sxm"),
+    ("show", "dgx-h100"),
+    ("show", "zero3"),
+    ("capture", "examples/capture/my_model.py:decoder", "--out", "decoder.json", "--force"),
+    ("validate", "array-sims"),
+    ("validate", "--profile", PROFILE),
+    ("simulate", *SMALL[:-2], "--cluster", "dgx-h200", "--plan", "zero3", "--profile", PROFILE),
+    ("op", "matmul", "8", "8", "8", "--chip", "tpu-v4", "--compare"),
+    ("mine", "resnet-18", "--batch", "2", "--algorithm", "random", "--budget", "20"),
+    ("mine", "resnet-18", "--batch", "2", "--area", "100 mm2"),
+    ("mine", "bert-large", "--batch", "64"),
+    ("schedule", "resnet-18", "--chip", "tpuv2-like", "--block", "stem"),
+    ("network", "all-reduce", "--size", "1MiB", "--topology", "ring:4@50GB/s,1us"),
+    ("network", "all-reduce", "--size", "1MiB..2MiB", "--topology", "ring:4@50GB/s,1us"),
 )
-def test_every_key_of_the_json_is_documented(dovetail, arguments, tmp_path):
+
+
+@pytest.mark.parametrize("arguments", ANSWERS, ids=" ".join)
+def test_every_key_of_the_json_is_documented_and_the_first_is_their_version(dovetail, arguments, tmp_path):
     page = (ROOT / "docs" / "reference" / "json.md").read_text(encoding="utf-8")
     words = [tmp_path / word if word == "decoder.json" else word for word in arguments]
     said = json.loads(dovetail(*words, "--json").stdout)
+    assert next(iter(said.items())) == (SCHEMA_KEY, SCHEMA_VERSION)
     if arguments[0] == "show":
         said = {key: value for key, value in said.items() if key != "config"}  # one's own words for each architecture
     dtypes = {"bf16", "fp16", "fp8", "int8", "tf32", "fp32", "fp64", "fp4", "int4", "fp6"}

@@ -17,7 +17,7 @@ from dovetail.evaluate import memory_use
 from dovetail.parallel.check import check_plan
 from dovetail.parallel.plan import Plan
 from dovetail.parallel.sharding import shard
-from dovetail.search.codesign.networks import NETWORKS
+from dovetail.search.codesign.networks import networks
 from dovetail.search.codesign.question import places_of
 from dovetail.search.codesign.refining import refined_system, system_at
 from dovetail.search.codesign.scoring import Scorer
@@ -80,7 +80,7 @@ def loss_of(scorer: Scorer, point: Point, plan: Plan) -> float:
 @given(
     case=st.sampled_from(CASES),
     base=st.sampled_from(BASES),
-    network=st.sampled_from(sorted(NETWORKS)),
+    network=st.sampled_from(sorted(networks.names())),
     metric=st.sampled_from(metrics.names()),
     seed=SEEDS,
 )
@@ -115,7 +115,7 @@ def test_no_plan_even_or_not_is_better_than_the_lows_of_its_system(case, base, n
 @given(
     case=st.sampled_from(SEARCHED),
     base=st.sampled_from(BASES),
-    network=st.sampled_from(sorted(NETWORKS)),
+    network=st.sampled_from(sorted(networks.names())),
     metric=st.sampled_from(metrics.names()),
     seed=SEEDS,
 )

@@ -14,7 +14,7 @@ from dovetail.hardware.catalog import chips
 from dovetail.parallel.plan import Overlap
 from dovetail.search.codesign.answers import base_answer, only_plan, separate, thumb_plans, with_reference
 from dovetail.search.codesign.joint import SearchBackend, joint_search, local_backend
-from dovetail.search.codesign.networks import NETWORKS
+from dovetail.search.codesign.networks import networks
 from dovetail.search.codesign.question import Budget, JointQuestion, places_of, system_space, systems_at
 from dovetail.search.codesign.refining import RefinedSystem, refined_system, system_at
 from dovetail.search.codesign.rows import Rows, refined_of, score_of
@@ -50,7 +50,7 @@ def a_question(seed: int) -> JointQuestion:
         names,
         values,
         base=base,
-        network=rng.choice(sorted(NETWORKS)),
+        network=rng.choice(sorted(networks.names())),
         metric=rng.choice(metrics.names()),
         budget=budget,
         weights=tuple(rng.choice((1.0, 3.0)) for _ in names),

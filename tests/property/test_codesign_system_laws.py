@@ -16,7 +16,7 @@ from dovetail.cost.inventory import inventory
 from dovetail.cost.price import price
 from dovetail.cost.tdp import tdp
 from dovetail.hardware.catalog import chips
-from dovetail.search.codesign.networks import NETWORKS
+from dovetail.search.codesign.networks import networks
 from dovetail.search.codesign.refining import system_at
 from dovetail.search.codesign.systems import (
     BY_SIZE,
@@ -37,7 +37,12 @@ ARRAYS = tuple(name for name in chips.names() if chips[name]().tensor.tiling.is_
 
 
 @settings(max_examples=7)
-@given(case=st.sampled_from(CASES), base=st.sampled_from(BASES), network=st.sampled_from(sorted(NETWORKS)), seed=SEEDS)
+@given(
+    case=st.sampled_from(CASES),
+    base=st.sampled_from(BASES),
+    network=st.sampled_from(sorted(networks.names())),
+    seed=SEEDS,
+)
 def test_plans_on_many_chips_at_once_take_what_each_takes_alone(case, base, network, seed):
     scorer, rng = wide(case, base, network), Random(seed)
     asked = scorer.question
@@ -131,7 +136,12 @@ def test_a_score_does_not_depend_on_what_is_scored_beside_it(case, base, num, se
 
 
 @settings(max_examples=6)
-@given(case=st.sampled_from(CASES), base=st.sampled_from(BASES), network=st.sampled_from(sorted(NETWORKS)), seed=SEEDS)
+@given(
+    case=st.sampled_from(CASES),
+    base=st.sampled_from(BASES),
+    network=st.sampled_from(sorted(networks.names())),
+    seed=SEEDS,
+)
 def test_the_power_that_its_parts_come_to_slows_no_chip(case, base, network, seed):
     """So that terms without a power limit, as PHAZE's are, are kept by chips that have their own."""
     scorer = wide(case, base, network)

@@ -33,6 +33,7 @@ OF_DIMENSIONS = {
     "oversubscription": st.just(1.0) | st.floats(1.0, 4.0),
     "library": st.sampled_from(("", *LIBRARIES)),  # links alone decide both closed form and events, whatever it is
     "is_network": st.booleans(),
+    "is_reducing": st.booleans(),
 }
 PAYLOADS = st.floats(1 * KILO, 1000 * MEGA)
 # devices of a dimension, ranks of a group, every how many-th device
@@ -52,7 +53,7 @@ def test_every_field_of_a_link_and_a_dimension_is_drawn(of: type, drawn: dict[st
 def dimensions(draw: st.DrawFn, /, name: str, **given: object) -> Dimension:
     values = {field: draw(of) for field, of in OF_DIMENSIONS.items() if field != "name"} | given
     if values["kind"] not in SWITCHED:
-        values["oversubscription"] = 1.0
+        values["oversubscription"], values["is_reducing"] = 1.0, False
     return Dimension(name=name, **values)  # type: ignore[arg-type]
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 Inputs = dict[str, Tensor]
 Built = tuple[nn.Module, Inputs]
@@ -19,9 +20,19 @@ class Build(Protocol):
     def __call__(self, *, batch: int = BATCH, seq: int = 0) -> Built: ...
 
 
+class _NoValues(TorchFunctionMode):
+    """Draws no first values, which tensors without memory do not have: that takes most of the time of building one."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Mapping[str, Any] | None = None) -> Any:
+        named = dict(kwargs or {})
+        if getattr(func, "__module__", "") == nn.init.__name__:
+            return args[0] if args else named["tensor"]
+        return func(*args, **named)
+
+
 def on_meta(make: Callable[[], nn.Module]) -> nn.Module:
     """The module `make` returns, none of whose tensors has memory."""
-    with torch.device("meta"):
+    with torch.device("meta"), _NoValues():
         return make().to(torch.bfloat16).train()
 
 

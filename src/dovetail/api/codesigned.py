@@ -24,7 +24,7 @@ from dovetail.report.page import Page
 from dovetail.report.pages.codesigned import ASKED, codesigned_page
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.search.codesign.answers import SystemAnswer, chip_of, gain_frac
+from dovetail.search.codesign.answers import SystemAnswer, gain_frac
 from dovetail.search.codesign.joint import Standing
 
 
@@ -102,7 +102,7 @@ class Codesign(Answer):
         """
         report, file = self._report("spec"), Path(path)
         question, best = report.question, report.best
-        cluster = question.network(chip_of(question, best), best.num_devices)
+        cluster = question.cluster(best.system)
         notes = (sentence(report), f"One chip: {best.area_mm2:.6g} mm2, {best.power_w:.6g} W, {best.price_usd:.6g} $.")
         files = case_files(file, [case.name for case in question.cases])
         return {

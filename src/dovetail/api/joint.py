@@ -41,7 +41,7 @@ def question_of(spec: CodesignSpec, metric: Metric) -> JointQuestion:
     return JointQuestion(
         cases=spec.cases,
         base=spec.base,
-        network=network_named(spec.network),
+        network=network_named(spec.network.split(",")[0]),
         space=spec.space,
         budget=spec.budget,
         metric=metric,

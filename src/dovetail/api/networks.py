@@ -18,7 +18,7 @@ from dovetail.api.network_request import (
     policy_of,
 )
 from dovetail.api.requests.components import NetworkRequest
-from dovetail.comm.endpoint import SM_BYTES_PER_S, SM_RATES_BYTES_PER_S, Grant, endpoints
+from dovetail.comm.endpoint import SM_BYTES_PER_S, SM_RATES_BYTES_PER_S, Grant
 from dovetail.comm.events.fed import Endpoint
 from dovetail.comm.events.program import Queueing
 from dovetail.comm.events.recording import Watch
@@ -37,6 +37,7 @@ from dovetail.files.cluster_names import names_cluster
 from dovetail.files.network import load_networks, memories_bytes_per_s, rates_bytes_per_s, sizes_bytes, with_faults
 from dovetail.files.network_formats import algorithms_of, dimensions_named, groups_of
 from dovetail.files.text import one_line
+from dovetail.hardware.endpoints import endpoint_named
 from dovetail.report.figures import Figures, record_of, tables_of
 from dovetail.report.network import network_figures, network_record, sweep_figures
 from dovetail.report.page import Page
@@ -188,11 +189,11 @@ def _endpoints(request: NetworkRequest) -> list[Endpoint]:
         if request.memory or num_sms(request):
             raise InvalidInput("--memory and --sms are what an endpoint is given; name one with --endpoint")
         return [Endpoint()]
-    endpoints[request.endpoint]  # raises, naming what is close
+    kind = endpoint_named(request.endpoint, "--endpoint")
     check_endpoint(request)
     grant = Grant(num_sms=num_sms(request), sm_bytes_per_s=_sm_bytes_per_s(request)) if num_sms(request) else Grant()
     memories = memories_bytes_per_s(request.memory)
-    return [Endpoint(name=request.endpoint, grant=replace(grant, memory_bytes_per_s=m)) for m in memories]
+    return [Endpoint(name=kind.name, grant=replace(grant, memory_bytes_per_s=m)) for m in memories]
 
 
 def _sm_bytes_per_s(request: NetworkRequest) -> float:

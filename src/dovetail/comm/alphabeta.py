@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dovetail.comm.messages import messages_of
 from dovetail.errors import NotModelled
 from dovetail.hardware.topology import Span
 from dovetail.units import Amount
@@ -39,13 +40,6 @@ def send_bytes_per_s(span: Span, link_frac: float) -> float:
         num_ports = 1 if dimension.num_devices == 2 else 2
         return bandwidth / num_ports / span.stride
     raise NotModelled(f"collectives over a {dimension.kind} are not modelled")
-
-
-def num_steps(span: Span) -> int:
-    """Messages one after the other in a gather or reduce-scatter: halving on switches, neighbours on rings."""
-    if span.dimension.kind in _SWITCHED:
-        return math.ceil(math.log2(span.num_ranks))
-    return 1 if span.dimension.kind == "fully-connected" else span.num_ranks - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,18 +92,19 @@ def are_opposite(span: Span) -> bool:
     return dimension.kind == "bidirectional-ring" and is_pair and span.goes_round
 
 
-def gather_s(payload_bytes: Amount, span: Span, link_frac: float) -> Amount:
+def gather_s(payload_bytes: Amount, span: Span, link_frac: float, collective: str = "all-gather") -> Amount:
     """Time until every rank has all of `payload_bytes`, of which each had a part; a reduce-scatter is the mirror.
 
-    Every rank must receive (n-1)/n of the payload, which ring and halving algorithms reach.
+    Every rank must receive (n-1)/n of the payload, which ring and halving algorithms reach; where switches add and
+    multicast, its port carries the whole payload once, an all-reduce's too.
     Source: Thakur, Rabenseifner & Gropp, IJHPCA 2005.
     """
-    n = span.num_ranks
-    if n == 1:
+    if span.num_ranks == 1:
         return 0.0
-    moved_bytes = payload_bytes * (n - 1) / n
-    moving_s = moved_bytes / send_bytes_per_s(span, link_frac)
-    steps, latency_s, route = num_steps(span), span.dimension.link.latency_s, route_of(span)
+    messages = messages_of(collective, span)
+    share, whole = messages.moved
+    moving_s = payload_bytes * share / whole / send_bytes_per_s(span, link_frac)
+    steps, latency_s, route = messages.num_steps, span.dimension.link.latency_s, route_of(span)
     time_s = steps * latency_s + moving_s
     if route.num_hops == 1:
         return time_s
@@ -125,10 +120,12 @@ def all_to_all_s(payload_bytes: Amount, span: Span, link_frac: float) -> Amount:
     n, latency_s = span.num_ranks, span.dimension.link.latency_s
     if n == 1:
         return 0.0
-    rate = send_bytes_per_s(span, link_frac)
-    kind = span.dimension.kind
+    rate, kind = send_bytes_per_s(span, link_frac), span.dimension.kind
+    messages = messages_of("all-to-all", span)
+    share, whole = messages.moved
+    sent_s = messages.num_steps * latency_s + payload_bytes * share / whole / rate
     if kind in _SWITCHED or kind == "fully-connected":
-        return latency_s + payload_bytes * (n - 1) / n / rate
+        return sent_s
     route, part_s = route_of(span), payload_bytes / n / rate
 
     def relayed_s(num_parts: range) -> Amount:
@@ -138,12 +135,10 @@ def all_to_all_s(payload_bytes: Amount, span: Span, link_frac: float) -> Amount:
         return sum(route.relayed_s(count * part_s / route.num_sharing, latency_s) for count in num_parts)
 
     if kind == "ring":
-        return (n - 1) * latency_s + payload_bytes * (n - 1) / 2 / rate + relayed_s(range(1, n))
+        return sent_s + relayed_s(range(1, n))
     if kind == "bidirectional-ring" and span.goes_round:
-        # the sum of the shorter distances, over two ports; the farthest are half the ring away
-        time_s = n // 2 * latency_s + payload_bytes * (n // 2) * ((n + 1) // 2) / n / rate
         # every step hands on one distance less: a part by either port, and of one half way round half by each
-        return time_s + relayed_s(range(1 + n % 2, n, 2))
+        return sent_s + relayed_s(range(1 + n % 2, n, 2))
     # The link from rank i on carries i(n-i) parts each way over the one port that `rate` counts there, and the last of
     # them has n-i ranks to go: the middle link decides where bytes do, the first where latency does. Of interleaved
     # groups, latency and bandwidth overlap on the way to one rank at least: up to 12 % above what events find.

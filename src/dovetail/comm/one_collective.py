@@ -20,14 +20,17 @@ from dovetail.comm.events.recording import Watch
 from dovetail.comm.events.simulate import simulate
 from dovetail.comm.events.unit_graphs import Ints, UnitGraph
 from dovetail.comm.library.on_group import group_times, is_timed_by_library, library_of
+from dovetail.comm.messages import IN_SWITCH
 from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.hardware.endpoints import endpoint_named
 from dovetail.hardware.topology import Dimension, Group, Span
 from dovetail.units import format_bytes
 
 COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "broadcast", "point-to-point", "reduce", "reduce-scatter")
 EngineName = Literal["events", "closed", "library"]
 _TASK = "it"
-_FEW_STEPS = ("halving-doubling", "double-binary-tree", "in-switch")  # as many as the number of ranks has digits
+_NOT_ADDED = ("all-to-all", "point-to-point")  # where there is nothing for switches to add
+_FEW_STEPS = ("halving-doubling", "double-binary-tree", IN_SWITCH)  # as many as the number of ranks has digits
 _MOST_MESSAGES = 500_000_000  # a count: half a minute
 _MOST_LISTED = 2048  # devices: a chain is a table of its square
 _MOST_ROUTED = 500_000  # messages between all pairs of a graph, each with a way of its own: half a minute
@@ -130,13 +133,13 @@ class NetworkAnswer:
 
 def network_answer(job: CollectiveJob, watch: Watch | None = None) -> NetworkAnswer:
     """The time of `job`, with a record of its events where `watch` wants one; raises where no engine models it."""
-    job = _with_way_of_endpoint(job)
+    job = _with_reducing_switches(job)
     groups = group_rows(job)
     if job.collective == "point-to-point":
         groups = groups[:, :2]
     if job.engine == "library":
         return _by_library(job, groups)
-    in_switch = any(name == "in-switch" for _, name in job.algorithms)
+    in_switch = any(name == IN_SWITCH for _, name in _algorithms(job))
     bound_s = 0.0  # of a plugin's collective
     if job.collective in COLLECTIVES:
         bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, in_switch)
@@ -196,15 +199,29 @@ def whole_group(job: CollectiveJob) -> Group:
     return tuple(Span(dimension=part, num_ranks=part.num_devices) for part in whole if part.num_devices > 1)
 
 
-def _with_way_of_endpoint(job: CollectiveJob) -> CollectiveJob:
-    """An in-switch endpoint sends by in-switch, but for an all-to-all, of which there is nothing to add."""
-    if job.endpoint.name != "in-switch" or job.collective == "all-to-all":
+def _with_reducing_switches(job: CollectiveJob) -> CollectiveJob:
+    """An in-switch endpoint has switches add, but for an all-to-all, of which there is nothing to add."""
+    is_in_switch = bool(job.endpoint.name) and endpoint_named(job.endpoint.name).is_in_switch
+    if not is_in_switch or job.collective in _NOT_ADDED:
         return job
-    others = sorted({name for _, name in job.algorithms} - {"in-switch"})
+    others = sorted({name for _, name in job.algorithms} - {IN_SWITCH})
     if others:
         rule = f"an in-switch endpoint sends by in-switch; got {', '.join(others)}"
         raise InvalidInput(f"{rule}; leave the algorithm out, or take another endpoint", "--algorithm")
-    return replace(job, algorithms=(("*", "in-switch"),))
+    parts = tuple(
+        replace(part, is_reducing=part.can_reduce) if isinstance(part, Dimension) else part
+        for part in job.network.parts
+    )
+    return replace(job, network=replace(job.network, parts=parts))
+
+
+def _algorithms(job: CollectiveJob) -> tuple[tuple[str, str], ...]:
+    """By dimension, as events run them: those that were named, and in-switch where switches add."""
+    if job.collective in _NOT_ADDED:
+        return job.algorithms
+    named = dict(job.algorithms)
+    added = [part.name for part in job.network.parts if isinstance(part, Dimension) and part.is_reducing]
+    return (*job.algorithms, *((name, IN_SWITCH) for name in added if name not in named and "*" not in named))
 
 
 def group_rows(job: CollectiveJob) -> Ints:
@@ -238,7 +255,7 @@ def _program(job: CollectiveJob, groups: Ints) -> Program:
         return Program(tasks=(send, Receive(name="come", send=_TASK)), queueing=job.queueing)
     task = Collective(
         name=_TASK, collective=job.collective, payload_bytes=job.payload_bytes, groups=job.groups,
-        dimensions=job.dimensions, algorithms=job.algorithms, num_chunks=job.num_chunks,
+        dimensions=job.dimensions, algorithms=_algorithms(job), num_chunks=job.num_chunks,
     )  # fmt: skip
     if job.is_themis:
         task = replace(task, orders=themis_orders(task, job.network.graph))
@@ -247,7 +264,7 @@ def _program(job: CollectiveJob, groups: Ints) -> Program:
 
 def _check_size(job: CollectiveJob, groups: Ints, *, has_closed: bool) -> None:
     """Refuses what would take minutes or gigabytes: no answer is better than one that nobody waits for."""
-    graph, named = job.network.graph, dict(job.algorithms)
+    graph, named = job.network.graph, dict(_algorithms(job))
     way_out = "use the closed engine, or fewer devices" if has_closed else "use fewer devices"
     if job.num_chunks > MOST_CHUNKS:
         raise InvalidInput(f"at most {MOST_CHUNKS:,} chunks are simulated; got {job.num_chunks:,} chunks", "--chunks")

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from dovetail.cost.node import node
 from dovetail.hardware.chip import Chip
-from dovetail.hardware.endpoints import Endpoint
+from dovetail.hardware.endpoints import Endpoint, endpoint_named
 
 
 def engines_mm2_and_w(
@@ -26,7 +26,7 @@ def engines_of(chip: Chip) -> tuple[float, float]:  # style: (mm2, watts)
 
 
 def with_endpoint(chip: Chip, name: str) -> Chip:
-    """`chip` with another endpoint; what its engines draw is part of what it draws idle. Its power limit stays."""
-    other = replace(chip, endpoint=name)
+    """`chip` with another endpoint, by name or alias; its engines draw power idle too, and its power limit stays."""
+    other = replace(chip, endpoint=endpoint_named(name, "endpoint").name)
     more_w = engines_of(other)[1] - engines_of(chip)[1]
     return replace(other, energy=replace(chip.energy, idle_w=chip.energy.idle_w + more_w))

@@ -10,12 +10,13 @@ from dovetail.files.chip import chip_of
 from dovetail.files.cluster import MAX_DEVICES
 from dovetail.files.uploaded import catalogue_entry
 from dovetail.hardware.cluster import Cluster
-from dovetail.search.codesign.networks import network_named
+from dovetail.search.codesign.networks import AS_ASKED, network_coded, network_named
 from dovetail.search.codesign.systems import KNOBS, LEAST, system_chip, system_of
 
 # Before dataflows, registers, vector memory and the SRAM's bandwidth were chosen: words of these are still read.
 NEWER = ("dataflow", "register_bytes_per_lane", "vmem_mib", "sram_bytes_per_clock")
-OLD_KNOBS = tuple(name for name in KNOBS if name not in NEWER)
+WITHOUT_NETWORK = tuple(name for name in KNOBS if name != "network")  # which was the same for all systems
+OLD_KNOBS = tuple(name for name in WITHOUT_NETWORK if name not in NEWER)
 MOST = 1e6  # style: of any knob; the largest in use are some thousands
 
 
@@ -28,7 +29,7 @@ def design_cluster(word: str, num_devices: int = 0) -> Cluster:
     """The cluster that `design_word` wrote; of another number of devices where one is given."""
     base, *rest = word.split("~")
     network, values = (rest[0], rest[1:]) if rest else ("", [])
-    names = OLD_KNOBS if len(values) == len(OLD_KNOBS) else KNOBS
+    names = {len(some): some for some in (OLD_KNOBS, WITHOUT_NETWORK)}.get(len(values), KNOBS)
     if len(values) != len(names):
         raise InvalidInput(f"a design is a chip, a network and {len(KNOBS)} numbers; got {len(values)} numbers")
     chip = chip_of(catalogue_entry(base))
@@ -36,7 +37,9 @@ def design_cluster(word: str, num_devices: int = 0) -> Cluster:
     devices = num_devices or int(system["num_devices"])
     if not 1 <= devices <= MAX_DEVICES:
         raise InvalidInput(f"a cluster has 1 to {MAX_DEVICES:,} devices; got {devices:,}")
-    return network_named(network)(system_chip(chip, system), devices)
+    code = system["network"]
+    build = network_named(network) if code == AS_ASKED else network_coded(code).build
+    return build(system_chip(chip, system), devices)
 
 
 def _number(name: str, text: str) -> float:

@@ -26,7 +26,7 @@ from dovetail.explorer.search_request import (
     search_request_of_form,
 )
 from dovetail.explorer.state import FIRST
-from dovetail.search.codesign.networks import NETWORKS
+from dovetail.search.codesign.networks import networks as network_kinds
 from dovetail.search.codesign.presets import PRESETS
 from dovetail.search.metrics import metrics
 from dovetail.search.objectives import objectives
@@ -89,7 +89,7 @@ class SearchForm:
             choice_field("metric", LABELS["metric"], {"": named(metrics.names())}, asked.metric, self._choose("metric"))
         if asked.kind == FRONT:
             choice_field("axes", LABELS["axes"], {"": list(AXES)}, ",".join(asked.axes), self._choose_axes)
-        networks = {"": [("", "search-space value"), *named(NETWORKS)]}
+        networks = {"": [("", "search-space value"), *named(network_kinds.names())]}
         choice_field("network", LABELS["network"], networks, asked.network, self._choose("network"))
         choice_field("base", LABELS["base"], chip_groups(), asked.base, self._choose("base"))
         with box("pair"):

@@ -17,7 +17,7 @@ from dovetail.files.model import model_of
 from dovetail.files.uploaded import catalogue_entry
 from dovetail.hardware.catalog import chips
 from dovetail.registry import Registry
-from dovetail.search.codesign.networks import NETWORKS
+from dovetail.search.codesign.networks import networks
 from dovetail.search.codesign.pareto import DEFAULT_AXES, checked_axes
 from dovetail.search.codesign.presets import PRESETS
 from dovetail.search.metrics import metrics
@@ -83,7 +83,7 @@ def checked(asked: SearchRequest) -> SearchRequest:
     if asked.base:
         _known("base chip", asked.base, chips)
     if asked.network:
-        _known("network", asked.network, NETWORKS)
+        _known("network", asked.network, networks)
     return replace(asked, axes=checked_axes(asked.axes))
 
 

@@ -21,6 +21,7 @@ from dovetail.explorer.settings import Settings, is_anywhere
 MISSING = "dovetail ui needs NiceGUI, which is an extra: pip install 'dovetail-codesign[ui]'"
 RECONNECT_S = 60.0  # a tab may be silent for so long, as on a busy machine, and goes on where it was
 POLL_S = 0.05
+END_S = 3  # for requests under way when it is ended: one whose sender has stalled would hold it for ever
 Ready = Callable[[str], None]
 ENDS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
 FAVICON = (
@@ -54,6 +55,7 @@ def serve(settings: Settings, ready: Ready, *, opens_browser: bool = False) -> N
             reconnect_timeout=RECONNECT_S,
             server_header=False,
             proxy_headers=False,
+            timeout_graceful_shutdown=END_S,
         )
 
 

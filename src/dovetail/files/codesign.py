@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.built_on import sized_workload, template_base, workload_entries
 from dovetail.files.codesign_budget import BASE, Limits, limits_of_request
@@ -16,9 +18,9 @@ from dovetail.files.python_values import ModelHolder, ModelLike, SpecLike, as_mo
 from dovetail.files.schema import MAX_LIST, MAX_WHOLE, Number, Shape, Text, checked
 from dovetail.files.value_formats import Words
 from dovetail.hardware.chip import Chip
-from dovetail.hardware.endpoints import endpoint_names, endpoints
+from dovetail.hardware.endpoints import endpoint_coded, endpoint_codes, endpoint_named
 from dovetail.hardware.template import dataflow_codes
-from dovetail.search.codesign.networks import network_named
+from dovetail.search.codesign.networks import can_be_joined, network_kind
 from dovetail.search.codesign.presets import PRESETS, Preset
 from dovetail.search.codesign.question import Budget, Case, Rule, base_budget, system_space
 from dovetail.search.codesign.systems import KNOBS, LEAST, check_knobs, system_of
@@ -31,7 +33,7 @@ from dovetail.workload.workload import Workload
 DEFAULT_PRESET = "chip"
 MAX_POINTS = 50_000_000  # style: a space that is bounded in minutes
 SPEC_KEYS = ("workload", "models", "chip", "preset")
-_KEYS = tuple(name for name in KNOBS if name != "num_devices")
+_KEYS = tuple(name for name in KNOBS if name not in ("num_devices", "network"))  # which have keys of their own
 Knobs = Mapping[str, tuple[float, ...]]
 
 
@@ -79,7 +81,7 @@ class _Spec(Shape):
     weights: list[Number] | None = None
     chip: object = None
     devices: object = None
-    network: Text = ""
+    network: object = None
     budget: object = None
     space: object = None
 
@@ -98,14 +100,16 @@ def load_codesign(reference: SpecLike, said: CodesignOverrides) -> CodesignSpec:
     weights = _weights(spec, given.weights, len(entries))
     num_devices = (said.devices,) if said.devices else _devices(spec, preset)
     constraints = space_of(spec.child("space")) if spec.has("space") else ()
-    space = _space(base, num_devices, _knobs(spec, base, preset, said), spec.child("chip").where)
+    network = _networks(said, spec, preset)
+    knobs = {**_knobs(spec, base, preset, said), "network": _codes(network)}
+    space = _space(base, num_devices, knobs, spec.child("chip").where)
     with countable():
         workloads = [sized_workload(entry, said.batch, said.seq, base) for entry in entries]
     return CodesignSpec(
         name=given.name or spec_name(reference),
         cases=_cases(workloads, weights, constraints, num_devices, preset),
         base=base,
-        network=_network(said.network or given.network or preset.network, said, spec),
+        network=network,
         space=space,
         limits=_limits(said, spec, preset, base, space),
         preset=preset_name,
@@ -140,12 +144,14 @@ def _of_model(reference: ModelLike, said: CodesignOverrides) -> CodesignSpec:
     with countable():
         workload = Workload(model=model, global_batch=said.batch or model.batch, seq=said.seq or model.seq)
         check_dtype(workload, base)
-    space = _space(base, num_devices, {**_preset_knobs(preset, base), **_said_knobs(said)}, "chip")
+    network = _networks(said, None, preset)
+    knobs = {**_preset_knobs(preset, base), **_said_knobs(said), "network": _codes(network)}
+    space = _space(base, num_devices, knobs, "chip")
     return CodesignSpec(
         name="",
         cases=(Case(workload=workload, plans=_plans((), workload, num_devices, preset)),),
         base=base,
-        network=_network(said.network or preset.network, said, None),
+        network=network,
         space=space,
         limits=_limits(said, None, preset, base, space),
         preset=preset_name,
@@ -183,11 +189,11 @@ def _devices(spec: Entry, preset: Preset) -> tuple[int, ...]:
 
 def _knob(name: str, entry: Entry, own: float) -> tuple[float, ...]:
     """The values of one knob, each once and from small to large; `base` stands for what the base chip has."""
-    words = {"endpoint": {one: endpoints[one].code for one in endpoint_names()}, "dataflow": dataflow_codes()}
+    words = {"endpoint": endpoint_codes(), "dataflow": dataflow_codes()}
     items = _items(entry)
     if name in words:
         if not items:
-            raise entry.refused(f"{entry.key} needs at least one of {', '.join(words[name])}; got none")
+            raise entry.refused(f"{entry.key} needs at least one of {', '.join(_names(words[name]))}; got none")
         return tuple(sorted({own if item.value == BASE else _word_code(name, item, words[name]) for item in items}))
     others = [item for item in items if item.value != BASE]
     if len(others) == len(items):
@@ -199,8 +205,16 @@ def _word_code(name: str, item: Entry, words: Mapping[str, int]) -> int:
     if not isinstance(item.value, str) or item.value not in words:
         article = "an" if name == "endpoint" else "a"
         hint = did_you_mean(str(item.value)[:100], words)
-        raise item.refused(f"{article} {name} is {', '.join(words)}; got {described(item.value)}{hint}")
+        raise item.refused(f"{article} {name} is {', '.join(_names(words))}; got {described(item.value)}{hint}")
     return words[item.value]
+
+
+def _names(words: Mapping[str, int]) -> list[str]:
+    """Each code once, by its first word: aliases come after names."""
+    first: dict[int, str] = {}
+    for word, code in words.items():
+        first.setdefault(code, word)
+    return list(first.values())
 
 
 def _items(entry: Entry) -> list[Entry]:
@@ -228,12 +242,8 @@ def _said_knobs(said: CodesignOverrides) -> Knobs:
     return {"endpoint": tuple(sorted({_endpoint_code(name, "--endpoint") for name in names}))}
 
 
-def _endpoint_code(name: object, where: str) -> int:
-    if not isinstance(name, str) or name not in endpoints:
-        known = endpoint_names()
-        hint = did_you_mean(str(name)[:100], known)
-        raise InvalidInput(f"an endpoint is {', '.join(known)}; got {described(name)}{hint}", where)
-    return endpoints[name].code
+def _endpoint_code(name: str, where: str) -> int:
+    return endpoint_named(name, where).code
 
 
 def _knobs(spec: Entry, base: Chip, preset: Preset, said: CodesignOverrides) -> Knobs:
@@ -270,17 +280,42 @@ def _plans(
     return replace(preset.plans, **{name: getattr(asked, name) for name in said if hasattr(asked, name)})
 
 
-def _network(name: str, said: CodesignOverrides, spec: Entry | None) -> str:
-    try:
-        network_named(name)
-    except InvalidInput as error:
-        where = "--network" if said.network or spec is None else spec.at("network").where
-        raise InvalidInput(error.message, where) from None
-    return name
+def _networks(said: CodesignOverrides, spec: Entry | None, preset: Preset) -> str:
+    """Names of one network or several to choose from, in the order of their codes, with commas between them."""
+    if said.network or spec is None or not spec.has("network"):
+        words = [(name.strip(), "--network") for name in (said.network or preset.network).split(",")]
+    else:
+        items = _items(spec.child("network"))
+        if not items:
+            raise spec.child("network").refused("network needs at least one name; got none")
+        words = [(_text(item), item.where) for item in items]
+    kinds = []
+    for name, where in words:
+        try:
+            kinds.append(network_kind(name))
+        except InvalidInput as error:
+            raise InvalidInput(error.message, where) from None
+    return ",".join(dict.fromkeys(kind.name for kind in sorted(kinds, key=lambda kind: kind.code)))
+
+
+def _text(item: Entry) -> str:
+    if not isinstance(item.value, str):
+        raise item.refused(f"a network is a name; got {described(item.value)}")
+    return item.value
+
+
+def _codes(network: str) -> tuple[float, ...]:
+    return tuple(float(network_kind(name).code) for name in network.split(","))
 
 
 def _space(base: Chip, num_devices: tuple[int, ...], values: Knobs, where: str) -> Space:
     space = system_space(base, num_devices[0], {**values, "num_devices": num_devices})
+    ends, joins = (
+        np.array(knob.values) for name in ("endpoint", "network") for knob in space.knobs if knob.name == name
+    )
+    if not can_be_joined(*(some.ravel() for some in np.meshgrid(ends, joins)), has_own_switches=False).any():
+        message = f"an {endpoint_coded(ends[0]).name} endpoint needs switches, which these networks have not"
+        raise InvalidInput(f"{message}; take --network switch, or another endpoint", "--endpoint")
     if space.num_points > MAX_POINTS:
         message = f"a space has at most {MAX_POINTS:,} combinations; got {space.num_points:,}"
         raise InvalidInput(f"{message}; leave values out", where)

@@ -34,7 +34,7 @@ def codesign_entries(spec: CodesignSpec) -> Words:
         "preset": spec.preset,
         "chip": {"base": named_chip(spec.base), **_knobs(spec)},
         "devices": list(spec.num_devices),
-        "network": spec.network,
+        "network": spec.network if "," not in spec.network else spec.network.split(","),
         **({"budget": budget} if budget else {}),
         **more,
     }
@@ -44,7 +44,7 @@ def _knobs(spec: CodesignSpec) -> dict[str, list[Any]]:
     """Those that the preset or somebody has a word on; others are as the base has them."""
     own, preset = system_of(spec.base, spec.num_devices[0]), PRESETS[spec.preset].values
     told = [knob for knob in spec.space.knobs if knob.name in preset or tuple(knob.values) != (own[knob.name],)]
-    return {knob.name: _values(knob) for knob in told if knob.name != "num_devices"}
+    return {knob.name: _values(knob) for knob in told if knob.name not in ("num_devices", "network")}
 
 
 def _values(knob: Knob) -> list[Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields, replace
 
 from dovetail.errors import InvalidInput, NotModelled, did_you_mean
 from dovetail.hardware.die import Die
-from dovetail.hardware.endpoints import SM_DRIVEN, Endpoint, endpoints
+from dovetail.hardware.endpoints import SM_DRIVEN, Endpoint, endpoint_named, endpoints
 from dovetail.hardware.measured import NOT_MEASURED, Measured
 from dovetail.hardware.memory import MAX_RESERVE_FRAC, PLAN_RESERVE_FRAC, Memory
 from dovetail.units import KIBI
@@ -246,10 +246,8 @@ class Chip:
         if not 0 <= self.hbm_reserve_frac <= MAX_RESERVE_FRAC:
             rule = f"hbm_reserve_frac must be from 0 to {MAX_RESERVE_FRAC:g}; got {self.hbm_reserve_frac:g}"
             raise InvalidInput(rule, "hbm_reserve_frac")
-        if self.endpoint not in endpoints:
-            known = ", ".join(endpoints.names())
-            hint = did_you_mean(self.endpoint, endpoints.names())
-            raise InvalidInput(f"endpoint must be one of {known}; got {self.endpoint!r}{hint}", "endpoint")
+        if self.endpoint not in endpoints:  # an alias is kept as the name that it stands for
+            object.__setattr__(self, "endpoint", endpoint_named(self.endpoint, "endpoint").name)
         if self.vector_memory is not None and not self.energy.vector_memory_j_per_byte > 0:
             raise InvalidInput("a chip with vector memory needs energy.vector_memory_j_per_byte above 0", "energy")
         if not self.tdp_w > self.energy.idle_w:

@@ -34,7 +34,10 @@ class OwnRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """Equal devices joined by one topology, in equal nodes; `sources` names where each figure comes from."""
+    """Equal devices joined by one topology, in equal nodes; `sources` names where each figure comes from.
+
+    Whether switches add for collectives is what the chip's endpoint says, and its dimensions are kept so.
+    """
 
     name: str
     chip: Chip
@@ -45,6 +48,9 @@ class Cluster:
     reliability: Reliability | NotStated = field(default_factory=NotStated)
 
     def __post_init__(self) -> None:
+        added = self.topology.with_reducing(self.chip.endpoint_kind.is_in_switch)
+        if added is not self.topology:
+            object.__setattr__(self, "topology", added)
         slow = self.reliability.slow_devices if isinstance(self.reliability, Reliability) else None
         if slow and slow.num_devices > self.num_devices:
             rule = f"count must be at most the {self.num_devices:,} devices of {self.name}; got {slow.num_devices:,}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.errors import InvalidInput, NotModelled, did_you_mean
 from dovetail.hardware.link import Link
 
 DIMENSION_KINDS = ("ring", "bidirectional-ring", "mesh", "switch", "fully-connected", "fat-tree")
@@ -18,7 +18,8 @@ class Dimension:
     `link` is what one device can send in one direction into this dimension, all its ports together. A fat
     tree is a switch seen from its ports; `oversubscription` 2 leaves each half of its bandwidth. A narrower tier is a
     dimension of its own. Where `library` is named, its measured times stand for collectives over the links, and
-    `is_network` says which dimensions are between nodes.
+    `is_network` says which dimensions are between nodes. `is_reducing` says that its switches add and multicast for
+    collectives: a cluster sets it where its devices have such an endpoint.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Dimension:
     oversubscription: float = 1.0
     library: str = ""
     is_network: bool = False
+    is_reducing: bool = False
 
     def __post_init__(self) -> None:
         if self.kind not in DIMENSION_KINDS:
@@ -38,10 +40,17 @@ class Dimension:
         if self.oversubscription != 1 and self.kind not in ("switch", "fat-tree"):
             rule = f"oversubscription is for switches and fat trees; got {self.oversubscription:g} on a {self.kind}"
             raise InvalidInput(f"{rule}; give its links less bandwidth instead", "oversubscription")
+        if self.is_reducing and not self.can_reduce:
+            raise NotModelled(f"a {self.kind} has no switches that add; take another endpoint, or switches", "endpoint")
         if not self.oversubscription >= 1:
             raise InvalidInput(
                 f"oversubscription must be at least 1; got {self.oversubscription:g}", "oversubscription"
             )
+
+    @property
+    def can_reduce(self) -> bool:
+        """Whether there are switches to add; devices joined each to each have none, and one by itself needs none."""
+        return self.kind in ("switch", "fat-tree") or self.num_devices == 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +69,12 @@ class Topology:
     @property
     def num_devices(self) -> int:
         return math.prod(dimension.num_devices for dimension in self.dimensions)
+
+    def with_reducing(self, is_reducing: bool) -> Topology:
+        """The same topology whose switches add for collectives, or do not; raises where there are none that could."""
+        if all(one.is_reducing == is_reducing for one in self.dimensions):
+            return self
+        return replace(self, dimensions=tuple(replace(one, is_reducing=is_reducing) for one in self.dimensions))
 
     def with_latency_scaled(self, factor: float) -> Topology:
         """The same topology with every latency times `factor`."""

@@ -145,7 +145,7 @@ def driven_bytes_per_s(endpoint: str, grant: Grant) -> float:
 
 
 def _point(at: float, grant: Grant) -> Point:
-    baseline, ace = (driven_bytes_per_s(endpoint, grant) for endpoint in ("sm-ring", "ace"))
+    baseline, ace = (driven_bytes_per_s(endpoint, grant) for endpoint in ("sm", "ace"))
     return Point(at=at, baseline_bytes_per_s=baseline, ace_bytes_per_s=ace)
 
 
@@ -197,8 +197,8 @@ def _bandwidth_checks() -> tuple[Check, ...]:
     """T1."""
     comm, comp = Grant(memory_bytes_per_s=450 * GIGA, num_sms=6), Grant(memory_bytes_per_s=128 * GIGA, num_sms=2)
     return (
-        Check(what="T1 CommOpt, GB/s", ours=driven_bytes_per_s("sm-ring", comm) / GIGA, paper=300, digits=1),
-        Check(what="T1 128 GB/s baseline, GB/s", ours=driven_bytes_per_s("sm-ring", comp) / GIGA, paper=85.3, digits=1),
+        Check(what="T1 CommOpt, GB/s", ours=driven_bytes_per_s("sm", comm) / GIGA, paper=300, digits=1),
+        Check(what="T1 128 GB/s baseline, GB/s", ours=driven_bytes_per_s("sm", comp) / GIGA, paper=85.3, digits=1),
         Check(
             what="T1 ACE of 128 GB/s, GB/s",
             ours=driven_bytes_per_s("ace", comp) / GIGA,
@@ -230,8 +230,8 @@ def _volume_checks(volumes: tuple[Volume, ...]) -> tuple[Check, ...]:
 
 def _sweep_checks() -> tuple[Check, ...]:
     """T3: the sweeps end where the paper's do, and the engine's knee lies where the paper has it."""
-    slope = driven_bytes_per_s("sm-ring", Grant(memory_bytes_per_s=300 * GIGA)) / (300 * GIGA)
-    full_at = next(n for n in SM_STEPS if driven_bytes_per_s("sm-ring", Grant(num_sms=n)) >= 300 * GIGA)
+    slope = driven_bytes_per_s("sm", Grant(memory_bytes_per_s=300 * GIGA)) / (300 * GIGA)
+    full_at = next(n for n in SM_STEPS if driven_bytes_per_s("sm", Grant(num_sms=n)) >= 300 * GIGA)
     return (
         Check(what="T3 baseline slope", ours=slope, paper=1 / 1.5, digits=6),
         Check(what="T3 baseline full at SMs", ours=full_at, paper=6, digits=0),

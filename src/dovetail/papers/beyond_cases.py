@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dovetail.comm.endpoint import HOPPER_SM_BYTES_PER_S, SM_BYTES_PER_S, endpoints
+from dovetail.comm.endpoint import HOPPER_SM_BYTES_PER_S, SM_BYTES_PER_S, use_of_phases
 from dovetail.comm.themis import nested_phases, switched_s_per_byte, themis_s_per_byte
 from dovetail.comm.torus import Side, Torus, Work, ace_torus, link_s_per_byte
 from dovetail.cost.chosen import num_clusters
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.clusters import clusters
+from dovetail.hardware.endpoints import endpoints
 from dovetail.papers.ace_cases import COMPUTE_SCALE, ace_workloads
 from dovetail.step.one_device.shared_chip import Cores, Load
 from dovetail.step.one_device.shared_program import (
@@ -68,8 +69,8 @@ class Mechanism:
 
 
 MECHANISMS = (
-    Mechanism(name="SM ring", endpoint="sm-ring", arbitration="priority"),
-    Mechanism(name="copy engine", endpoint="copy-engine", arbitration="priority"),
+    Mechanism(name="SM ring", endpoint="sm", arbitration="priority"),
+    Mechanism(name="copy engine", endpoint="dma", arbitration="priority"),
     Mechanism(name="in-switch", endpoint="in-switch", arbitration="priority"),
     Mechanism(name="ACE", endpoint="ace", arbitration="static"),
     Mechanism(name="ACE+", endpoint="ace", arbitration="dynamic", is_themis=True),
@@ -187,7 +188,7 @@ def _load_of(
 ) -> tuple[float, float, float, Cores]:  # style: (seconds on the links per byte, latency, share of HBM, cores)
     phases = nested_phases(network, work)
     s_per_byte, latency_s = _way_s(work, network, mechanism)
-    use = endpoints[mechanism.endpoint](phases)
+    use = use_of_phases(endpoints[mechanism.endpoint], phases)
     memory = max(use.read_bytes, use.write_bytes) if system.has_two_ports else use.memory_bytes
     num_cores = math.ceil(use.sm_bytes / s_per_byte / system.sm_bytes_per_s)
     num_held = min(num_cores, int(MOST_CORES_FRAC * system.chip.tensor.num_units))

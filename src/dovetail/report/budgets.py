@@ -31,8 +31,8 @@ def taken_of(answer: SystemAnswer) -> dict[str, float]:
         "area_mm2": answer.area_mm2,
         "power_w": answer.power_w,
         "total_area_mm2": answer.num_devices * answer.area_mm2,
-        "total_power_w": answer.num_devices * answer.power_w,
-        "total_usd": answer.num_devices * answer.price_usd,
+        "total_power_w": answer.num_devices * (answer.power_w + answer.network_w),
+        "total_usd": answer.num_devices * (answer.price_usd + answer.network_usd),
     }
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from dovetail.cost.network_parts import NetworkParts
 from dovetail.hardware.endpoints import SM_DRIVEN, endpoint_coded
 from dovetail.report.budgets import base_over_limits_notes, beyond, limits_table, set_limits
 from dovetail.report.figures import (
@@ -28,6 +30,7 @@ from dovetail.report.sensitivities import over_best_frac, sensitivity_figures
 from dovetail.report.waterfall import waterfall_figures
 from dovetail.search.codesign.answers import Separate, SystemAnswer, gain_frac
 from dovetail.search.codesign.joint import JointFound, SearchCounts
+from dovetail.search.codesign.networks import network_word, parts_of
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.sensitivity import Sensitivity
 from dovetail.search.codesign.system_labels import BY_SIZE_WORDS, as_labels, space_labels, value_label
@@ -55,6 +58,7 @@ _LABELS = {
     "clock_mhz": "clock, MHz",
     "endpoint": "endpoint",
     "link_gb_per_s": "links, GB/s",
+    "network": "network",
     "num_devices": "devices",
 }
 
@@ -95,9 +99,9 @@ class CodesignReport:
         case = answer.cases[index]
         figures = ChipFigures(
             step_s=case.step_s,
-            energy_j=case.energy_j,
-            power_w=answer.power_w,
-            price_usd=answer.price_usd,
+            energy_j=case.energy_j + answer.network_w * answer.num_devices * case.step_s,
+            power_w=answer.power_w + answer.network_w,
+            price_usd=answer.price_usd + answer.network_usd,
             num_devices=answer.num_devices,
             num_samples=self.question.cases[index].workload.training_graph().num_tokens,
         )
@@ -118,7 +122,8 @@ def system_in_brief(system: dict[str, float]) -> str:
     memory = f"{shown(system['hbm_stacks'] * system['stack_gib'])} GiB"
     endpoint = endpoint_coded(system["endpoint"]).name
     ended = "" if endpoint == SM_DRIVEN else f", {endpoint}"
-    return f"{cores_in_brief(system)}, {shown(system['sram_mib'])} MiB, {memory}{ended}"
+    joined = "" if parts_of(system["network"]) == NetworkParts() else f", {network_word(system['network'])}"
+    return f"{cores_in_brief(system)}, {shown(system['sram_mib'])} MiB, {memory}{ended}{joined}"
 
 
 def codesigned_figures(report: CodesignReport) -> Figures:
@@ -189,6 +194,8 @@ def _system(report: CodesignReport, answer: SystemAnswer) -> Iterator[Figure | T
     yield Figure("power_w", answer.power_w, number(answer.power_w), "W")
     yield TextOnly("behind the best", _behind(report, answer), "behind")
     yield Figure("price_usd", answer.price_usd)
+    yield Figure("network_w", answer.network_w)
+    yield Figure("network_usd", *_amount(answer, "network_usd"))
     yield Figure("gain_frac", gained)
     models = range(len(report.question.cases))
     yield Figure("models", [entries_record(_model(report, index, answer)) for index in models])
@@ -274,7 +281,9 @@ def _system_table(report: CodesignReport) -> FigureTable:
     base, best, chip = report.base, report.best, report.question.base
     own, other = as_labels(chip, best.system), as_labels(chip, base.system) if base else {}
     space = space_labels(report.question.space)
-    taken = (("area, mm2", "area_mm2"), ("power, W", "power_w"), ("cost, $", "price_usd"))
+    taken = [("area, mm2", "area_mm2"), ("power, W", "power_w"), ("cost, $", "price_usd")]
+    if best.network_w or (base and base.network_w):
+        taken += [("network for each, W", "network_w"), ("network for each, $", "network_usd")]
 
     def of_base(key: str, value: Any, text: str) -> Part:
         return Figure(f"base_system.{key}", value, text)
@@ -299,8 +308,8 @@ def _system_table(report: CodesignReport) -> FigureTable:
                 FigureRow(
                     (
                         label,
-                        Figure(f"best.{name}", getattr(best, name), number(getattr(best, name))),
-                        of_base(name, getattr(base, name), number(getattr(base, name))) if base else "-",
+                        Figure(f"best.{name}", *_amount(best, name)),
+                        of_base(name, *_amount(base, name)) if base else "-",
                         "",
                     )
                 )
@@ -308,6 +317,12 @@ def _system_table(report: CodesignReport) -> FigureTable:
             ),
         ),
     )
+
+
+def _amount(answer: SystemAnswer, name: str) -> tuple[float | None, str]:
+    """What a device or its share of the network takes; a price that nobody knows is none."""
+    value: float = getattr(answer, name)
+    return (None, "-") if math.isnan(value) else (value, number(value))
 
 
 def shown(value: float | str) -> str:

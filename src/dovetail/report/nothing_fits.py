@@ -19,7 +19,7 @@ from dovetail.search.codesign.systems import built_systems, taken
 from dovetail.workload.graph import IntArray
 
 NUM_MOST = 200_000  # systems looked at for the least that they take
-NETWORK = ("link_gb_per_s", "num_devices")  # knobs that plans are cut by; the endpoint cuts nothing
+NETWORK = ("link_gb_per_s", "network", "num_devices")  # knobs that plans are cut by; the endpoint cuts nothing
 NUM_SHOWN = 4  # numbers of devices that are named
 
 
@@ -28,7 +28,7 @@ def nothing_record(name: str, question: JointQuestion, assumed: Sequence[str] = 
     num = question.space.num_points
     flat = np.unique(np.linspace(0, num - 1, min(num, NUM_MOST)).astype(np.int64))
     systems = systems_at(question.space, places_at(question, flat))
-    every = np.flatnonzero(question.rule(systems))
+    every = np.flatnonzero(question.is_part(systems))
     systems = taken(systems, every)
     built = built_systems(question.base, systems)
     inside = flat[every[question.budget.excess_frac(built, systems["num_devices"]) == 0]]

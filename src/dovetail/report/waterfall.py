@@ -31,6 +31,7 @@ _UNITS = {
     "clock_mhz": "MHz",
     "endpoint": "",
     "link_gb_per_s": "GB/s",
+    "network": "",
     "num_devices": "devices",
 }
 

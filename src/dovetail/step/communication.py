@@ -223,9 +223,9 @@ def timed(
         called_s = library_s(collective, payload_bytes, group, selection)
     else:
         called_s = collectives[collective](payload_bytes, group, link_frac) + start_s
-    return np.where(payload_bytes > 0, called_s, 0.0), np.asarray(
-        sent_bytes(collective, payload_bytes, num_ranks(group))
-    )
+    is_in_switch = any(span.dimension.is_reducing for span in group)
+    sent = sent_bytes(collective, payload_bytes, num_ranks(group), is_in_switch=is_in_switch)
+    return np.where(payload_bytes > 0, called_s, 0.0), np.asarray(sent)
 
 
 def parameter_collectives(

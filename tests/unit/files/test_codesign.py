@@ -179,9 +179,12 @@ def test_endpoints_are_chosen_by_name_and_options_go_before_the_spec(tmp_path):
 @pytest.mark.parametrize(
     ("chip", "told"),
     [
-        ("endpoint: [sm, acme]", "an endpoint is sm, dma, ace, ici; got 'acme'; did you mean ace?"),
-        ("endpoint: 3", "an endpoint is sm, dma, ace, ici; got 3"),
-        ("endpoint: []", "endpoint needs at least one of sm, dma, ace, ici; got none"),
+        (
+            "endpoint: [sm, acme]",
+            "an endpoint is sm, dma, ace, ici, in-switch, near-memory, ideal; got 'acme'; did you mean ace?",
+        ),
+        ("endpoint: 3", "an endpoint is sm, dma, ace, ici, in-switch, near-memory, ideal; got 3"),
+        ("endpoint: []", "endpoint needs at least one of sm, dma, ace, ici, in-switch, near-memory, ideal; got none"),
         ("core_buffer_kib: 0", "core_buffer_kib must be whole numbers from 1"),
         ("base: tpuv2-like, core_buffer_kib: [64]", "tensor cores of tpuv2-like have no buffers of their own"),
     ],
@@ -193,7 +196,7 @@ def test_what_no_endpoint_or_buffer_is_is_refused_with_its_place(tmp_path, chip,
 
 
 def test_an_option_that_names_no_endpoint_is_refused():
-    with pytest.raises(DovetailError, match=r"an endpoint is sm, dma, ace, ici; got 'smm'.*--endpoint"):
+    with pytest.raises(DovetailError, match=r"no endpoint is named 'smm'; did you mean sm.*--endpoint"):
         load_codesign("gpt2-345m", CodesignOverrides(endpoint="smm"))
 
 

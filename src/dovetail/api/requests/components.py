@@ -172,9 +172,7 @@ def network(
     ] = "",
     endpoint: Annotated[
         "str",
-        Option(
-            "What moves bytes through the chip: ace, copy-engine, ideal, in-switch, near-memory or sm-ring.", "NAME"
-        ),
+        Option("What moves bytes through the chip: sm, dma, ace, ici, in-switch, near-memory or ideal.", "NAME"),
     ] = "",
     memory: Annotated[
         "str",

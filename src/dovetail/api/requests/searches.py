@@ -71,7 +71,14 @@ Base = Annotated[
     "str",
     Option("The template chip that systems are built on; the space's own, if none.", "CHIP", form="Base chip"),
 ]
-Network = Annotated["str", Option("torus or flat; the space's own, if none.", "NAME", form="Network")]
+Network = Annotated[
+    "str",
+    Option(
+        "How devices are joined, one or some to choose from, such as torus,switch; the space's own, if none.",
+        "NAMES",
+        form="Network",
+    ),
+]
 Devices = Annotated[
     "SupportsIndex | None",
     Option("How many devices there are; as many as the space says, if left out.", "N", COUNT, form="Devices"),

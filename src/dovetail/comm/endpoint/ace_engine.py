@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from dovetail.comm.endpoint import REDUCED_FRAC, reduced_per_byte
-from dovetail.comm.endpoint.ace import ace
+from dovetail.comm.endpoint import REDUCED_FRAC, reduced_per_byte, use_of_phases
 from dovetail.comm.endpoint.chunk_network import UNLIMITED, ChunkNetwork, Collective, Station, Stop
 from dovetail.comm.torus import Phase, Torus, all_reduce_phases, sent_per_byte
 from dovetail.errors import InvalidInput
+from dovetail.hardware.endpoints import endpoints
 from dovetail.units import BITS_PER_BYTE, GIGA, KIBI, MEBI, MICRO, NANO, PICO
 
 ACE_CLOCK_HZ = 1.245 * GIGA  # ACE's NPU
@@ -165,7 +165,7 @@ def engine_payload_bytes_per_s(
     """
     slots = partition_slots(design, torus, phases, memory_bytes_per_s)
     crews = fsm_crews(design, torus, phases)
-    rates = [design.sram_bytes_per_s / ace(phases).sram_bytes]
+    rates = [design.sram_bytes_per_s / use_of_phases(endpoints["ace"], phases).sram_bytes]
     reduced = reduced_per_byte(phases)
     rates += [design.alu_bytes_per_s / reduced] if reduced else []
     for phase, num_slots, num_fsms in zip(phases, slots[:-1], crews, strict=True):
@@ -208,7 +208,7 @@ def ace_w(design: AceDesign, torus: Torus, network_bytes_per_s: float) -> float:
     """
     phases = all_reduce_phases(torus)
     payload = network_bytes_per_s / sent_per_byte(phases)
-    sram = payload * ace(phases).sram_bytes * access_j_per_byte(MACRO_BYTES)
+    sram = payload * use_of_phases(endpoints["ace"], phases).sram_bytes * access_j_per_byte(MACRO_BYTES)
     ports = 4 * network_bytes_per_s * access_j_per_byte(2 * design.message_bytes)
     adds = network_bytes_per_s / 2 / FP16_BYTES * FP16_ADD_J
     return sram + ports + adds + design.sram_bytes * SRAM_LEAKAGE_W_PER_BYTE

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from dovetail.comm.endpoint import Grant, Use, endpoints, fed_payload_bytes_per_s
+from dovetail.comm.endpoint import Grant, Use, fed_payload_bytes_per_s, use_of_phases
 from dovetail.comm.endpoint.ace_engine import AceDesign, engine_payload_bytes_per_s
 from dovetail.comm.events.unit_graphs import UnitGraph
 from dovetail.comm.themis import nested_phases
 from dovetail.comm.torus import Phase, Side, Torus, Work
 from dovetail.errors import NotModelled
+from dovetail.hardware.endpoints import endpoint_named
 from dovetail.hardware.topology import Dimension
 
 _SWITCHED = ("switch", "fat-tree", "fully-connected")
@@ -21,7 +22,7 @@ _FED = tuple(work.value for work in Work)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A mechanism that moves a collective's bytes through the chip, and what it is given; no name: it costs nothing."""
+    """What moves a collective's bytes through the chip, and what it is given; no name: it costs nothing."""
 
     name: str = ""
     grant: Grant = field(default_factory=Grant)
@@ -40,15 +41,16 @@ def fed_s(
     whole = [part for part in parts if isinstance(part, Dimension)]
     if collective not in _FED or is_flat or len(whole) < len(parts):
         raise _unfed()
-    if endpoint.name == "in-switch" and not all(part.kind in _ADDING for part in whole):
-        raise NotModelled("an in-switch endpoint needs switches in every dimension", "--endpoint")
+    kind = endpoint_named(endpoint.name, "--endpoint")
+    if kind.is_in_switch and not all(part.kind in _ADDING for part in whole):
+        raise NotModelled(f"an {kind.name} endpoint needs switches in every dimension", "--endpoint")
     sides = tuple(_side(part) for part in whole if part.num_devices > 1)
     if not sides:
         return 0.0
     torus = Torus(sides=sides)
     phases = nested_phases(torus, Work(collective))
     rate = fed_payload_bytes_per_s(endpoint.name, phases, endpoint.grant)
-    if endpoint.name == "ace":
+    if kind.is_chunked:
         steps = tuple(_in_few_steps(phase, sides[phase.side]) for phase in phases)
         rate = min(rate, engine_payload_bytes_per_s(_ACE, torus, steps, endpoint.grant.memory_bytes_per_s))
     return payload_bytes / rate
@@ -59,7 +61,7 @@ def use_of(name: str, collective: str) -> Use:
     if collective not in _FED:
         raise _unfed()
     pair = Side(name="pair", num_devices=2, latency_s=0.0, bandwidth_bytes_per_s=1.0, is_both_ways=True)
-    return endpoints[name](nested_phases(Torus(sides=(pair,)), Work(collective)))
+    return use_of_phases(endpoint_named(name, "--endpoint"), nested_phases(Torus(sides=(pair,)), Work(collective)))
 
 
 def _unfed() -> NotModelled:

@@ -13,11 +13,11 @@ from dovetail.comm.collectives import collectives
 from dovetail.comm.events.network_graph import Block, LinkGraph, coordinate, switch_of
 from dovetail.comm.events.program import Collective
 from dovetail.comm.events.schedules import Ask, Ints, Schedule, Shape, algorithms
+from dovetail.comm.messages import IN_SWITCH, shape_of, suited_algorithm
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.registry import at_withdrawal
 
 _ROOTED = ("broadcast", "reduce")
-_BY_KIND = {"ring": "ring", "bidirectional-ring": "ring", "mesh": "ring"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -141,7 +141,7 @@ class Phases:
         shape = _shape(block, rows)
         if not name:
             name = suited(block, what, shape)
-        if name == "in-switch":
+        if name == IN_SWITCH:
             switch_of(block, rows[0])  # raises where there is none
         ask = Ask(collective=what, num_ranks=rows.shape[1], payload_bytes=payload_bytes, shape=shape, root=root)
         return Phase(dimension=block.name, collective=what, block=block, groups=rows, schedule=schedule_of(name, ask))
@@ -181,7 +181,7 @@ class Phases:
         groups = np.array(task.groups)
         ask = Ask(collective=task.collective, num_ranks=groups.shape[1], payload_bytes=payload_bytes, root=task.root)
         name = dict(task.algorithms).get("*", "direct" if task.collective == "all-to-all" else "ring")
-        if name == "in-switch":
+        if name == IN_SWITCH:
             rule = "in-switch reduction needs groups that lie along dimensions, each a switch"
             raise InvalidInput(f"{rule}; got {len(task.groups)} of {len(task.groups[0])} devices", task.name)
         return Phase(
@@ -207,22 +207,15 @@ def _num_distinct(numbers: Ints) -> int:
 
 
 def suited(block: Block, what: str, shape: Shape | None = None) -> str:
-    """The algorithm that reaches the bound of a dimension of this kind, for ranks that fill it or lie in `shape`."""
-    if what == "all-to-all":  # handing on from neighbour to neighbour starves the middle of a line
-        goes_round = shape != "line" and block.kind in ("ring", "bidirectional-ring")
-        return "ring" if goes_round else "direct"
-    return _BY_KIND.get(block.kind, "direct" if block.kind == "fully-connected" else "halving-doubling")
+    """The algorithm that reaches the bound of a dimension, for ranks that fill it or lie in `shape`."""
+    return suited_algorithm(block.kind, what, shape)
 
 
 def _shape(block: Block, rows: Ints) -> Shape:
     places = coordinate(block, rows[0])
     stride = int(places[1] - places[0]) if len(places) > 1 else 1
     goes_round = bool((np.diff(places) == stride).all()) and stride * len(places) == block.num_devices
-    if block.kind == "ring":
-        return "one-way"
-    if block.kind == "bidirectional-ring" and goes_round:
-        return "two-way"
-    return "line" if block.kind in ("bidirectional-ring", "mesh") else "any"
+    return shape_of(block.kind, goes_round=goes_round)
 
 
 def themis_orders(task: Collective, graph: LinkGraph) -> tuple[tuple[str, ...], ...]:

@@ -89,12 +89,20 @@ def library_of(group: Group) -> str:
     return names.pop() if len(names) == 1 else ""
 
 
+def is_reducing(group: Group) -> bool:
+    """Whether switches add for collectives of a group."""
+    return bool(group) and all(span.dimension.is_reducing for span in group)
+
+
 def is_timed_by_library(collective: str, group: Group) -> bool:
     """Whether a library's times of `collective` on `group` are known; else links alone say what it takes."""
     name = library_of(group)
     if not name or collective not in OPERATIONS or num_ranks(group) < 2:
         return False
-    if isinstance(LIBRARIES[name].platform, RingPlatform):
+    platform = LIBRARIES[name].platform
+    if is_reducing(group) and not getattr(platform, "nvls_efficiency_frac", 0.0):
+        return False  # nobody measured switches that add there: as links alone
+    if isinstance(platform, RingPlatform):
         return collective != ALL_TO_ALL and any(span.dimension.is_network for span in group)
     return True
 
@@ -107,7 +115,10 @@ def library_s(collective: str, payload_bytes: Amount, group: Group, selection: S
 
 def group_times(collective: str, payload_bytes: Amount, group: Group, selection: Selection = "tuner") -> LibraryTimes:
     """Seconds of `collective`, and the algorithm and protocol of each; see `is_timed_by_library`."""
-    return _library_group(collective, group).times(np.maximum(np.ravel(payload_bytes), LEAST_BYTES), selection)
+    found = _library_group(collective, group)
+    if is_reducing(group):
+        found = found.in_switch
+    return found.times(np.maximum(np.ravel(payload_bytes), LEAST_BYTES), selection)
 
 
 @lru_cache(maxsize=4096)

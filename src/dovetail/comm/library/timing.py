@@ -117,6 +117,12 @@ class LibraryGroup:
         best = judged.argmin(axis=0)
         return LibraryTimes(seconds=table_s[best, np.arange(len(best))], selected=np.array(rows)[best])
 
+    @property
+    def in_switch(self) -> LibraryGroup:
+        """By the algorithms alone that reduce in switches; as the library selects where none of them was measured."""
+        forms = {row: form for row, form in self.forms.items() if SELECTABLE[row][0] in (NVLS, NVLS_TREE)}
+        return LibraryGroup(forms=forms, estimates={}) if forms else self
+
 
 def library_group(
     platform: Platform | RingPlatform,

@@ -5,7 +5,8 @@ What compute loses beside them is taken from whole published steps, as nobody ha
 
 from __future__ import annotations
 
-from dovetail.hardware.endpoints import Endpoint, Taken, endpoints
+from dovetail.hardware.endpoints import Endpoint, endpoints
+from dovetail.hardware.endpoints.dma import COPIES
 
 ICI = "ici"
 # Of the seconds that collectives run beside compute, what a step is longer by: engines, vector unit and HBM that both
@@ -17,9 +18,8 @@ endpoints.register(ICI)(
         name=ICI,
         code=4,
         summary="DMA engines move, the vector unit adds, as XLA schedules them",
-        mechanism="copy-engine",
-        adding=Taken(core_bytes=1.0, memory_bytes=3.5),  # as copy engines with cores that add
-        moving=Taken(core_bytes=0.0, memory_bytes=2.0),
+        adding=COPIES,  # as copy engines with cores that add
+        moving=COPIES,
         slowdown_frac=SHOWN_FRAC,
     )
 )

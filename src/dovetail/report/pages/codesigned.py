@@ -16,7 +16,7 @@ from dovetail.report.labels import gain, number, percent, plan_in_brief
 from dovetail.report.page import Card, Page, Section
 from dovetail.report.pages.simulated import outcome_sections
 from dovetail.report.waterfall import waterfall_chart
-from dovetail.search.codesign.answers import chip_of, gain_frac
+from dovetail.search.codesign.answers import gain_frac
 from dovetail.search.codesign.joint import Standing
 
 ASKED = ("name", "metric", "algorithm", "base", "network", "preset", "budget", "space")  # of the record: what was asked
@@ -58,7 +58,7 @@ def _resources(report: CodesignReport) -> tuple[Section, ...]:
 def step_sections(report: CodesignReport) -> tuple[Section, ...]:
     """Where time and memory of the first model go on the best system."""
     case, own = report.question.cases[0], report.best.cases[0]
-    cluster = report.question.network(chip_of(report.question, report.best), report.best.num_devices)
+    cluster = report.question.cluster(report.best.system)
     found = evaluate(case.workload, cluster, own.plan)
     if isinstance(found, Infeasible):  # the search rounds otherwise than the evaluation of one plan
         return ()

@@ -28,6 +28,8 @@ class SystemAnswer:
     price_usd: float
     loss: float
     cases: tuple[RefinedCase, ...]
+    network_w: float = 0.0  # of NICs, switches and optics, for each device
+    network_usd: float = 0.0  # nan where nobody knows
 
     @property
     def num_devices(self) -> int:
@@ -44,6 +46,8 @@ def answer_of(question: JointQuestion, found: RefinedSystem) -> SystemAnswer:
         price_usd=float(built.price_usd[0]),
         loss=found.loss,
         cases=found.cases,
+        network_w=float(built.network_w[0]),
+        network_usd=float(built.network_usd[0]),
     )
 
 

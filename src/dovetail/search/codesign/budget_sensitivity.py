@@ -92,15 +92,20 @@ def limits_of(budget: Budget) -> dict[str, float]:
 
 
 def taken_of(
-    area_mm2: FloatArray, power_w: FloatArray, price_usd: FloatArray, num_devices: FloatArray
+    area_mm2: FloatArray,
+    power_w: FloatArray,
+    price_usd: FloatArray,
+    network_w: FloatArray,
+    network_usd: FloatArray,
+    num_devices: FloatArray,
 ) -> dict[str, FloatArray]:
-    """What systems take of every limit, from what a device does."""
+    """What systems take of every limit, from what a device and its share of the network do."""
     return {
         "area_mm2": area_mm2,
         "power_w": power_w,
         "total_area_mm2": num_devices * area_mm2,
-        "total_power_w": num_devices * power_w,
-        "total_usd": num_devices * price_usd,
+        "total_power_w": num_devices * (power_w + network_w),
+        "total_usd": num_devices * (price_usd + network_usd),
     }
 
 
@@ -145,7 +150,8 @@ class _Beyond:
         self._ahead = _ahead(scorer, best.loss, tuple(limits))
         self._known: dict[int, SystemScore] = {}
         self._own = taken_of(
-            *(np.array(v) for v in (best.area_mm2, best.power_w, best.price_usd, float(best.num_devices)))
+            *(np.array(v) for v in (best.area_mm2, best.power_w, best.price_usd)),
+            *(np.array(v) for v in (best.network_w, best.network_usd, float(best.num_devices))),
         )
 
     def sense(self, name: str) -> BudgetSensitivity:
@@ -236,8 +242,9 @@ def _ahead(scorer: Scorer, loss: float, names: tuple[str, ...]) -> _Ahead:
         flat = np.arange(start, min(num, start + LOWER_BOUND_BATCH))
         bounds: Bounds = unlimited.bounds(places_at(scorer.question, flat))
         rows = np.flatnonzero(bounds.low < loss * (1 - CLOSE_FRAC))
-        parts = (bounds.area_mm2, bounds.power_w, bounds.price_usd, bounds.num_devices)
-        amounts_taken = taken_of(*(part[rows] for part in parts))
+        device = (bounds.area_mm2, bounds.power_w, bounds.price_usd)
+        joined_by = (bounds.network_w, bounds.network_usd, bounds.num_devices)
+        amounts_taken = taken_of(*(part[rows] for part in (*device, *joined_by)))
         numbers.append(flat[rows])
         lower_bounds.append(bounds.low[rows])
         columns.append([amounts_taken[name] for name in names])

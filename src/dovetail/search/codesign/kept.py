@@ -11,12 +11,12 @@ import numpy as np
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
-from dovetail.hardware.endpoints import endpoints
+from dovetail.hardware.endpoints import endpoint_named
 from dovetail.hardware.template import dataflow_codes
 from dovetail.parallel.plan import Overlap
 from dovetail.search.codesign.dominance import Ranked, front_of, sorted_rows
 from dovetail.search.codesign.joint import SearchCounts
-from dovetail.search.codesign.networks import network_named
+from dovetail.search.codesign.networks import network_code, network_named
 from dovetail.search.codesign.pareto import ENERGY, TAKEN, FrontSystem, ParetoFound, front_systems
 from dovetail.search.codesign.presets import PRESETS
 from dovetail.search.codesign.question import Budget, Case, JointQuestion, system_space
@@ -47,7 +47,7 @@ def question_again(facts: Mapping[str, Any]) -> JointQuestion:
     question = JointQuestion(
         cases=tuple(_case(case) for case in facts["cases"]),
         base=base,
-        network=network_named(str(facts["network"])),
+        network=network_named(str(facts["network"]).split(",")[0]),
         space=_space(base, facts["space"]),
         budget=Budget(**stable_type(Budget).python_names(facts["budget"])),
         metric=metrics[str(facts["metric"])],
@@ -68,7 +68,9 @@ def _space(base: Chip, written: Mapping[str, Sequence[float | str]]) -> Space:
 def _value(name: str, written: float | str) -> float:
     """The other way round than `system_words.value_label`."""
     if name == "endpoint":
-        return float(endpoints[str(written)].code)
+        return float(endpoint_named(str(written)).code)
+    if name == "network":
+        return float(network_code(str(written)))
     if name == "dataflow":
         return float(dataflow_codes()[str(written)])
     return BY_SIZE if written == BY_SIZE_WORDS else float(written)

@@ -1,14 +1,47 @@
-"""Ways to join so many devices of a hypothetical chip, by name."""
+"""Ways to join so many devices of a hypothetical chip, by name: their topology, and what parts they take."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from dovetail.cost.network_parts import (
+    CO_PACKAGED_OPTICS,
+    COPPER_THEN_OPTICS,
+    NICS,
+    OPTICAL_CIRCUITS,
+    OPTICS,
+    NetworkParts,
+    switched_latency_s,
+)
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.clusters._torus import ICI_LATENCY_S, ICI_LATENCY_SOURCE
 from dovetail.hardware.clusters.template_torus import template_torus
+from dovetail.hardware.endpoints import endpoint_coded
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension, Topology
-from dovetail.search.codesign.plan_sets import Networks
+from dovetail.registry import Registry, holding, named
+from dovetail.workload.graph import BoolArray, FloatArray
+
+Networks = Callable[[Chip, int], Cluster]  # so many devices of a chip, joined
+AS_ASKED = 0  # the code of a network that a program gives with its question
+AS_ASKED_WORD = "given"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkKind:
+    """A network to join devices by; `code` is what it is in columns of numbers, from 1 on and for good."""
+
+    name: str
+    code: int
+    summary: str
+    build: Networks
+    has_switches: bool  # that could add for collectives
+    parts: NetworkParts = field(default_factory=NetworkParts)
 
 
 def flat_switch(chip: Chip, num_devices: int) -> Cluster:
@@ -23,10 +56,129 @@ def flat_switch(chip: Chip, num_devices: int) -> Cluster:
     )
 
 
-NETWORKS: dict[str, Networks] = {"torus": template_torus, "flat": flat_switch}
+def switched(chip: Chip, num_devices: int) -> Cluster:
+    """A fat tree of full bisection between all devices, as many tiers as they need."""
+    latency_s = ICI_LATENCY_S + switched_latency_s(num_devices)
+    link = Link(bandwidth_bytes_per_s=chip.interconnect_bytes_per_s, latency_s=latency_s)
+    tree = Dimension(name="switch", kind="fat-tree", num_devices=num_devices, link=link)
+    return Cluster(
+        name=f"{num_devices} x {chip.name} on switches",
+        chip=chip,
+        topology=Topology(dimensions=(tree,)),
+        sources=(
+            ("topology", "a fat tree of full bisection, switches of 64 ports"),
+            ("latency", f"{ICI_LATENCY_SOURCE}; and 150 ns a switch (Quantum-2)"),
+        ),
+    )
+
+
+def _check(name: str, kind: NetworkKind) -> None:
+    holding("network", NetworkKind)(name, kind)
+    named("network", name, kind.name)
+    taken = {known.code: known.name for _, known in networks.items()}
+    if kind.code in taken or kind.code < 1:
+        message = f"the code of a network is its own, and at least 1; {name!r} has {kind.code}"
+        raise InvalidInput(f"{message}; free are those from {max(taken) + 1} on", "code")
+
+
+networks: Registry[NetworkKind] = Registry("network", check=_check)
+for _kind in (
+    NetworkKind(
+        name="torus",
+        code=1,
+        summary="a two-dimensional torus over passive copper, which takes next to no power and is not priced",
+        build=template_torus,
+        has_switches=False,
+    ),
+    NetworkKind(
+        name="flat",
+        code=2,
+        summary="one switch without latency, power or price, as PHAZE assumes",
+        build=flat_switch,
+        has_switches=True,
+    ),
+    NetworkKind(
+        name="torus-ocs",
+        code=3,
+        summary="a torus with optical circuit switches, as a TPU v4 pod has",
+        build=template_torus,
+        has_switches=False,
+        parts=OPTICAL_CIRCUITS,
+    ),
+    NetworkKind(
+        name="switch",
+        code=4,
+        summary="a fat tree of switches: passive copper to the first tier, pluggable optics above",
+        build=switched,
+        has_switches=True,
+        parts=NetworkParts(needed=COPPER_THEN_OPTICS),
+    ),
+    NetworkKind(
+        name="switch-optics",
+        code=5,
+        summary="a fat tree of switches over pluggable optics",
+        build=switched,
+        has_switches=True,
+        parts=NetworkParts(needed=OPTICS),
+    ),
+    NetworkKind(
+        name="switch-cpo",
+        code=6,
+        summary="a fat tree of switches over co-packaged optics, which nobody has published a price of",
+        build=switched,
+        has_switches=True,
+        parts=NetworkParts(needed=CO_PACKAGED_OPTICS),
+    ),
+    NetworkKind(
+        name="nic-switch",
+        code=7,
+        summary="a NIC for every 400 Gb/s, and a fat tree of switches over pluggable optics; NICs have no known price",
+        build=switched,
+        has_switches=True,
+        parts=NetworkParts(needed=NICS),
+    ),
+):
+    networks.register(_kind.name)(_kind)
+
+
+def network_kind(name: str) -> NetworkKind:
+    if name not in networks:
+        known = tuple(kind.name for kind in by_code())
+        hint = did_you_mean(name[:100], known) or f"; there are {', '.join(known)}"
+        raise InvalidInput(f"no network is named {name[:60]!r}{hint}", "network")
+    return networks[name]
 
 
 def network_named(name: str) -> Networks:
-    if name not in NETWORKS:
-        raise InvalidInput(f"no network is named {name!r}{did_you_mean(name, NETWORKS)}", "network")
-    return NETWORKS[name]
+    return network_kind(name).build
+
+
+def by_code() -> list[NetworkKind]:
+    return sorted((kind for _, kind in networks.items()), key=lambda kind: kind.code)
+
+
+def network_word(code: float) -> str:
+    """The name of a network in a column of numbers."""
+    return AS_ASKED_WORD if code == AS_ASKED else network_coded(code).name
+
+
+def network_code(word: str) -> int:
+    """The other way round than `network_word`."""
+    return AS_ASKED if word == AS_ASKED_WORD else network_kind(word).code
+
+
+def network_coded(code: float) -> NetworkKind:
+    [found] = [kind for _, kind in networks.items() if kind.code == code]
+    return found
+
+
+def parts_of(code: float) -> NetworkParts:
+    return NetworkParts() if code == AS_ASKED else network_coded(code).parts
+
+
+def can_be_joined(endpoint: FloatArray, network: FloatArray, *, has_own_switches: bool) -> BoolArray:
+    """Which systems have switches where their endpoint needs some to add; of a network given, as is said."""
+    with_switches = [kind.code for _, kind in networks.items() if kind.has_switches]
+    with_switches += [AS_ASKED] if has_own_switches else []
+    needs = np.array([code for code in np.unique(endpoint) if endpoint_coded(code).is_in_switch])
+    return np.asarray(~np.isin(endpoint, needs) | np.isin(network, with_switches))

@@ -20,7 +20,7 @@ from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.search.codesign.dominance import Figures, Ranked, front_of, no_systems, open_to, sorted_rows
 from dovetail.search.codesign.joint import SearchCounts, counted, places_at
 from dovetail.search.codesign.question import JointQuestion, places_of, systems_at
-from dovetail.search.codesign.scoring import Scorer, SystemScore
+from dovetail.search.codesign.scoring import Scorer, SystemScore, priced
 from dovetail.search.codesign.system_bounds import NUM_COUNTS, Bounds
 from dovetail.search.codesign.systems import KNOBS, NETWORK, built_systems
 from dovetail.search.metrics import metrics
@@ -121,8 +121,12 @@ def _column(axis: str, bounds: Bounds) -> FloatArray:
         return bounds.energy_j
     if axis not in TAKEN:
         return bounds.low
-    per_device = {"area": bounds.area_mm2, "power": bounds.power_w, "cost": bounds.price_usd}[axis]
-    return np.asarray(per_device * bounds.num_devices)
+    taken = {
+        "area": bounds.area_mm2,
+        "power": bounds.power_w + bounds.network_w,
+        "cost": bounds.price_usd + bounds.network_usd,
+    }
+    return priced(np.asarray(taken[axis] * bounds.num_devices))
 
 
 def pareto_front(question: JointQuestion, backend: ParetoBackend, axes: tuple[str, ...]) -> ParetoFound:
@@ -264,8 +268,8 @@ def front_systems(
         FrontSystem(
             score=score,
             area_mm2=float(num[row] * built.area_mm2[row]),
-            power_w=float(num[row] * built.power_w[row]),
-            price_usd=float(num[row] * built.price_usd[row]),
+            power_w=float(num[row] * built.joined_w[row]),
+            price_usd=float(num[row] * built.joined_usd[row]),
             energy_j=float(energy_j[row]),
         )
         for row, score in enumerate(scores)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -27,7 +26,6 @@ from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.workload import Workload
 
 FEW_BASES = 512  # base plans of which one table serves for all that is asked
-Networks = Callable[[Chip, int], Cluster]  # so many devices of a chip, joined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,12 +67,14 @@ class PlanSet:
 
     def elsewhere(self, cluster: Cluster) -> PlanSet | None:
         """The same plans on another network; nothing where that differs in more than its links and endpoint."""
-        links = [one.link for one in self.cluster.topology.dimensions]
-        dimensions = cluster.topology.dimensions
-        if len(links) != len(dimensions):
+        own, dimensions = self.cluster.topology.dimensions, cluster.topology.dimensions
+        if len(own) != len(dimensions):
             return None
-        same_network = tuple(replace(one, link=link) for one, link in zip(dimensions, links, strict=True))
-        return PlanSet(cluster, self.space, self._cut) if same_network == self.cluster.topology.dimensions else None
+        same_network = tuple(
+            replace(other, link=one.link, is_reducing=one.is_reducing)
+            for other, one in zip(dimensions, own, strict=True)
+        )
+        return PlanSet(cluster, self.space, self._cut) if same_network == own else None
 
     @property
     def plans(self) -> Plans:

@@ -8,10 +8,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dovetail.errors import InvalidInput
+from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.chip import Chip
-from dovetail.search.codesign.plan_sets import Networks
-from dovetail.search.codesign.systems import KNOBS, LEAST, Built, built_systems, check_knobs, system_of
+from dovetail.hardware.cluster import Cluster
+from dovetail.search.codesign.networks import AS_ASKED, Networks, can_be_joined, network_coded
+from dovetail.search.codesign.systems import (
+    KNOBS,
+    LEAST,
+    Built,
+    built_systems,
+    check_knobs,
+    system_chip,
+    system_of,
+)
 from dovetail.search.metrics import Metric
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.space import Knob, Point, Space
@@ -19,6 +28,7 @@ from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 from dovetail.workload.workload import Workload
 
 CLOSE_FRAC = 1e-9  # style: a tolerance, of what the base takes; sums in another order differ by less
+NO_PRICE = "nobody has published a price of some part of this network; leave dollars out, or take another network"
 Systems = dict[str, FloatArray]
 Rule = Callable[[Systems], BoolArray]  # which systems of a space are part of it
 
@@ -65,10 +75,12 @@ class Budget:
             "area_mm2": built.area_mm2,
             "power_w": built.power_w,
             "total_area_mm2": num_devices * built.area_mm2,
-            "total_power_w": num_devices * built.power_w,
-            "total_usd": num_devices * built.price_usd,
+            "total_power_w": num_devices * built.joined_w,
+            "total_usd": num_devices * built.joined_usd,
         }
         limits = {name: getattr(self, name) for name in taken}
+        if math.isfinite(self.total_usd) and np.isnan(built.network_usd).any():
+            raise NotModelled(NO_PRICE, "network")
         return {name: taken[name] / limit for name, limit in limits.items() if math.isfinite(limit)}
 
     def excess_frac(self, built: Built, num_devices: FloatArray) -> FloatArray:
@@ -89,7 +101,8 @@ class JointQuestion:
     """Which system of `space` trains `cases` best by `metric` within `budget`, each by its best plan.
 
     Of several cases the weighted geometric mean counts, each over `reference_losses`: what it comes to on a system to
-    compare with. `rule` says which combinations of knobs are part of the space.
+    compare with. `rule` says which combinations of knobs are part of the space. `network` joins the devices of systems
+    whose own knob names none.
     """
 
     cases: tuple[Case, ...]
@@ -100,6 +113,21 @@ class JointQuestion:
     metric: Metric
     reference_losses: tuple[float, ...]
     rule: Rule = field(default=everything)
+
+    def cluster(self, system: Mapping[str, float], chip: Chip | None = None) -> Cluster:
+        """A system's devices joined by its network; of another chip where one is given."""
+        code = system["network"]
+        build = self.network if code == AS_ASKED else network_coded(code).build
+        return build(system_chip(self.base, system) if chip is None else chip, int(system["num_devices"]))
+
+    def is_part(self, systems: Systems) -> BoolArray:
+        """Which combinations of knobs are systems: those of the rule whose endpoint has the switches that it needs."""
+        own = self.network(self.base, 2).topology.dimensions if AS_ASKED in systems["network"] else ()
+        has_own_switches = bool(own) and all(one.can_reduce for one in own)
+        return np.asarray(
+            self.rule(systems)
+            & can_be_joined(systems["endpoint"], systems["network"], has_own_switches=has_own_switches)
+        )
 
     @property
     def weights(self) -> FloatArray:
@@ -139,10 +167,13 @@ def system_space(base: Chip, num_devices: int, values: Mapping[str, Sequence[flo
 def base_system(base: Chip, num_devices: int, space: Space) -> dict[str, float]:
     """The base chip as it is: what a space fixes for others is a choice, and none of the base's.
 
-    But links of one speed are the network that all are compared on.
+    But links of one speed are the network that all are compared on. Of several networks it has the first, in the order
+    of their codes: a torus, where that is among them.
     """
     [links] = [knob.values for knob in space.knobs if knob.name == "link_gb_per_s"]
-    return system_of(base, num_devices) | ({"link_gb_per_s": links[0]} if len(links) == 1 else {})
+    [networks] = [knob.values for knob in space.knobs if knob.name == "network"]
+    own = system_of(base, num_devices) | {"network": networks[0]}
+    return own | ({"link_gb_per_s": links[0]} if len(links) == 1 else {})
 
 
 def base_budget(base: Chip, space: Space) -> Budget:
@@ -151,7 +182,8 @@ def base_budget(base: Chip, space: Space) -> Budget:
     system = base_system(base, int(devices[-1]), space)
     built = built_systems(base, {name: np.array([value]) for name, value in system.items()})
     one = {"area_mm2": built.area_mm2, "power_w": built.power_w}
-    total = {f"total_{name}": devices[-1] * column for name, column in (*one.items(), ("usd", built.price_usd))}
+    joined = {"area_mm2": built.area_mm2, "power_w": built.joined_w, "usd": built.joined_usd}
+    total = {f"total_{name}": devices[-1] * column for name, column in joined.items()}
     return Budget(**{name: float(column[0]) * (1 + CLOSE_FRAC) for name, column in (one | total).items()})
 
 

@@ -13,7 +13,7 @@ from dovetail.search.codesign.best_plans import NO_PLAN
 from dovetail.search.codesign.plan_sets import PlanSet
 from dovetail.search.codesign.question import JointQuestion
 from dovetail.search.codesign.scoring import CasePlan, Scorer, SystemScore
-from dovetail.search.codesign.systems import network_of, system_chip
+from dovetail.search.codesign.systems import Built, network_j, network_of, system_chip
 from dovetail.search.metrics import ChipFigures
 from dovetail.search.planners.candidates import Found
 from dovetail.search.planners.gap_bisection import TIED_FRAC, aimed
@@ -68,7 +68,7 @@ def _refined_case(scorer: Scorer, score: SystemScore, index: int, worst: float) 
     system = system_at(question, score.point)
     plan_set = scorer.plan_set(index, *network_of(system))
     chip = system_chip(question.base, system)
-    loss = _losses(question, plan_set, chip, scorer.price_usd(score.point))
+    loss = _losses(question, plan_set, scorer.built(score.point))
     best = _even(plan_set, known)
     if question.cases[index].is_even_only or known.low >= min(known.loss, worst) or not _decided_by_time(loss):
         return best
@@ -101,18 +101,17 @@ def _may_win(plan_set: PlanSet, job: Job, best_s: float) -> IntArray:
     return rows[plan_set.pair_lower_bounds_s(rows, context) < best_s]
 
 
-def _losses(
-    question: JointQuestion, plan_set: PlanSet, chip: Chip, price_usd: float
-) -> Callable[[float, float], float]:
-    """By the metric, of seconds and joules of a step on this chip."""
+def _losses(question: JointQuestion, plan_set: PlanSet, built: Built) -> Callable[[float, float], float]:
+    """By the metric, of seconds and joules of a step on this system."""
+    num_devices = plan_set.cluster.num_devices
 
     def loss(step_s: float, energy_j: float) -> float:
         figures = ChipFigures(
             step_s=step_s,
-            energy_j=energy_j,
-            power_w=chip.tdp_w,
-            price_usd=price_usd,
-            num_devices=plan_set.cluster.num_devices,
+            energy_j=energy_j + float(network_j(built.network_w[0], num_devices, step_s)),
+            power_w=float(built.joined_w[0]),
+            price_usd=float(built.joined_usd[0]),
+            num_devices=num_devices,
             num_samples=plan_set.graph.num_tokens,
         )
         return float(question.metric.loss(figures))

@@ -7,21 +7,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dovetail.errors import InvalidInput
+from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.cluster import Cluster
 from dovetail.parallel.plan import Plan
 from dovetail.search.codesign.best_plans import NO_PLAN, BestPlans, Chips, Losses, best_plans
 from dovetail.search.codesign.compute_lower_bounds import ComputeLowerBounds
+from dovetail.search.codesign.networks import AS_ASKED
 from dovetail.search.codesign.plan_sets import PlanSet, Unshardable, plan_set
-from dovetail.search.codesign.question import Budget, JointQuestion, places_of, systems_at
+from dovetail.search.codesign.question import NO_PRICE, Budget, JointQuestion, places_of, systems_at
 from dovetail.search.codesign.system_bounds import Bounds
 from dovetail.search.codesign.systems import (
     NETWORK,
     Built,
     Network,
     built_systems,
+    network_j,
     network_of,
-    system_chip,
     system_of,
     taken,
 )
@@ -61,8 +62,8 @@ class Scorer:
 
     def __init__(self, question: JointQuestion) -> None:
         self.question = question
-        self._plan_sets: dict[tuple[int, float, int, int], PlanSet | Unshardable] = {}
-        self._lower_bounds: dict[tuple[int, int], ComputeLowerBounds] = {}
+        self._plan_sets: dict[tuple[int, float, int, int, int], PlanSet | Unshardable] = {}
+        self._lower_bounds: dict[tuple[int, int, int], ComputeLowerBounds] = {}
 
     def under(self, budget: Budget) -> Scorer:
         """Of the same question with other limits, with what is worked out already."""
@@ -85,20 +86,20 @@ class Scorer:
         other._lower_bounds = {(0, *key[1:]): bounds for key, bounds in self._lower_bounds.items() if key[0] == case}
         return other
 
-    def plan_set(self, case: int, links: float, num_devices: int, endpoint: int) -> PlanSet:
+    def plan_set(self, case: int, links: float, num_devices: int, endpoint: int, kind: int = AS_ASKED) -> PlanSet:
         """Of a case on a network, as `network_of` has it; some plan must cut it for that."""
-        found = self.plan_set_or_unshardable(case, links, num_devices, endpoint)
+        found = self.plan_set_or_unshardable(case, links, num_devices, endpoint, kind)
         assert isinstance(found, PlanSet), f"{found} has no plans to be asked about"
         return found
 
     def plan_set_or_unshardable(
-        self, case: int, links: float, num_devices: int, endpoint: int
+        self, case: int, links: float, num_devices: int, endpoint: int, kind: int = AS_ASKED
     ) -> PlanSet | Unshardable:
-        key = (case, links, num_devices, endpoint)
+        key = (case, links, num_devices, endpoint, kind)
         if key not in self._plan_sets:
             question = self.question
-            system = system_of(question.base, num_devices) | {"link_gb_per_s": links, "endpoint": float(endpoint)}
-            network = question.network(system_chip(question.base, system), num_devices)
+            chosen = {"link_gb_per_s": links, "endpoint": float(endpoint), "network": float(kind)}
+            network = question.cluster(system_of(question.base, num_devices) | chosen)
             self._plan_sets[key] = self._known_elsewhere(case, network) or plan_set(
                 question.cases[case].workload, network, question.cases[case].plans
             )
@@ -106,7 +107,7 @@ class Scorer:
 
     def _known_elsewhere(self, case: int, network: Cluster) -> PlanSet | None:
         """The frame of a case where there is one of as many devices whose links or endpoint differ."""
-        for (other, _, num_devices, _), plans in self._plan_sets.items():
+        for (other, _, num_devices, *_), plans in self._plan_sets.items():
             if (other, num_devices) == (case, network.num_devices) and isinstance(plans, PlanSet):
                 return plans.elsewhere(network)
         return None
@@ -119,11 +120,13 @@ class Scorer:
         found = (self.plan_set_or_unshardable(case, *network) for case in range(len(self.question.cases)))
         return tuple(plan_set for plan_set in found if isinstance(plan_set, Unshardable))
 
-    def _compute_lower_bounds(self, case: int, links: float, num_devices: int, endpoint: int) -> ComputeLowerBounds:
-        """Whatever links and endpoint: nothing that is computed depends on them."""
-        key = (case, num_devices)
+    def _compute_lower_bounds(
+        self, case: int, links: float, num_devices: int, endpoint: int, kind: int = AS_ASKED
+    ) -> ComputeLowerBounds:
+        """Whatever links and endpoint: nothing that is computed depends on them, but for plans that a network cuts."""
+        key = (case, num_devices, kind)
         if key not in self._lower_bounds:
-            plan_set, question = self.plan_set(case, links, num_devices, endpoint), self.question
+            plan_set, question = self.plan_set(case, links, num_devices, endpoint, kind), self.question
             self._lower_bounds[key] = ComputeLowerBounds(
                 plan_set.base_plan_set, plan_set.graph, plan_set.policies, question.base, question.space
             )
@@ -151,7 +154,7 @@ class Scorer:
         """Writes down what is known of the systems that stand at `start` and behind."""
         question = self.question
         systems = systems_at(question.space, places)
-        systems_rows = np.flatnonzero(question.rule(systems))
+        systems_rows = np.flatnonzero(question.is_part(systems))
         if not len(systems_rows):
             return
         systems = taken(systems, systems_rows)
@@ -169,6 +172,7 @@ class Scorer:
         found.energy_j[at] = question.mean(energies_j)
         found.area_mm2[at], found.power_w[at] = built.area_mm2, built.power_w
         found.price_usd[at], found.num_devices[at] = built.price_usd, systems["num_devices"]
+        found.network_w[at], found.network_usd[at] = built.network_w, built.network_usd
         num_unshardable = int(is_unshardable.sum())
         found.counts[2:] += num_unshardable, int((~np.isfinite(found.low[at])).sum()) - num_unshardable
 
@@ -254,10 +258,9 @@ class Scorer:
             raise InvalidInput(f"{message}; put back a copy of the store, or begin anew with another file", "store")
         return plans.plan(plan)
 
-    def price_usd(self, point: Point) -> float:
-        """What one device of a system costs to make."""
-        systems = systems_at(self.question.space, places_of([point]))
-        return float(built_systems(self.question.base, systems).price_usd[0])
+    def built(self, point: Point) -> Built:
+        """What one device of a system takes and costs."""
+        return built_systems(self.question.base, systems_at(self.question.space, places_of([point])))
 
     def _losses(self, plan_set: PlanSet, built: Built) -> Losses:
         """By the metric, of steps on chips of given places."""
@@ -266,15 +269,22 @@ class Scorer:
         def of(step_s: FloatArray, energy_j: FloatArray, chip: IntArray) -> FloatArray:
             figures = ChipFigures(
                 step_s=step_s,
-                energy_j=energy_j,
-                power_w=built.power_w[chip],
-                price_usd=built.price_usd[chip],
+                energy_j=energy_j + network_j(built.network_w[chip], num_devices, step_s),
+                power_w=built.joined_w[chip],
+                price_usd=built.joined_usd[chip],
                 num_devices=num_devices,
                 num_samples=num_samples,
             )
-            return np.asarray(metric.loss(figures))
+            return priced(np.asarray(metric.loss(figures)))
 
         return of
+
+
+def priced(losses: FloatArray) -> FloatArray:
+    """`losses`, once none is of a price that nobody knows."""
+    if np.isnan(losses).any():
+        raise NotModelled(NO_PRICE, "network")
+    return losses
 
 
 def _case_plan(best: BestPlans, row: int) -> CasePlan:

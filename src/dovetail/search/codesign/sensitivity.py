@@ -72,9 +72,9 @@ def sensitivity_of(scorer: Scorer, best: SystemAnswer) -> Sensitivity:
 def _rates(question: JointQuestion, best: SystemAnswer) -> Iterator[ResourceSensitivity]:
     """What a tenth more of each rate of the device gains, with the same plans, at the same power and price."""
     chip = chip_of(question, best)
-    before = _loss(question, best, question.network(chip, best.num_devices))
+    before = _loss(question, best, question.cluster(best.system, chip))
     for name, (amount, unit, changed) in _perturbed(chip, question.cases[0].workload.precision.compute).items():
-        gain_frac = before / _loss(question, best, question.network(changed, best.num_devices)) - 1.0
+        gain_frac = before / _loss(question, best, question.cluster(best.system, changed)) - 1.0
         yield ResourceSensitivity(
             name=name,
             amount=amount,
@@ -116,9 +116,9 @@ def _loss(question: JointQuestion, best: SystemAnswer, cluster: Cluster) -> floa
         step = training_step(graph, case_answer.plan, cluster, case.workload.precision)
         figures = ChipFigures(
             step_s=step.step_s,
-            energy_j=step.energy_j,
-            power_w=best.power_w,
-            price_usd=best.price_usd,
+            energy_j=step.energy_j + best.network_w * best.num_devices * step.step_s,
+            power_w=best.power_w + best.network_w,
+            price_usd=best.price_usd + best.network_usd,
             num_devices=best.num_devices,
             num_samples=graph.num_tokens,
         )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.endpoints import endpoint_coded
 from dovetail.hardware.template import dataflow_word
+from dovetail.search.codesign.networks import network_word
 from dovetail.search.codesign.systems import BY_SIZE, core_buffer_bytes
 from dovetail.search.space import Space
 from dovetail.units import KIBI
@@ -22,6 +23,7 @@ def as_labels(base: Chip, system: Mapping[str, float]) -> Words:
         "core_buffer_kib": float(core_buffer_bytes(base, system)) / KIBI,
         "dataflow": dataflow_word(system["dataflow"]),
         "endpoint": endpoint_coded(system["endpoint"]).name,
+        "network": network_word(system["network"]),
     }
 
 
@@ -29,6 +31,8 @@ def value_label(name: str, value: float) -> float | str:
     """One value that a knob may have."""
     if name == "endpoint":
         return endpoint_coded(value).name
+    if name == "network":
+        return network_word(value)
     if name == "dataflow":
         return dataflow_word(value)
     return BY_SIZE_WORDS if name == "core_buffer_kib" and value == BY_SIZE else value

@@ -33,18 +33,26 @@ from dovetail.hardware.template import (
     register_bytes_per_lane,
     template_chip,
 )
+from dovetail.search.codesign.networks import AS_ASKED, parts_of
 from dovetail.step.work import ChipRows, chip_rows
-from dovetail.units import GIBI, GIGA, KIBI, MEBI, MEGA
+from dovetail.units import GIBI, GIGA, KIBI, MEBI, MEGA, Amount
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
 CORES = ("num_tensor", "num_rows", "num_cols", "num_vector", "num_lanes")
 ON_CORES = ("dataflow", "register_bytes_per_lane", "core_buffer_kib", "vmem_mib")
 AROUND = ("sram_mib", "sram_bytes_per_clock", "hbm_stacks", "stack_gib", "clock_mhz", "endpoint", "link_gb_per_s")
-KNOBS = (*CORES, *ON_CORES, *AROUND, "num_devices")  # all that a system is; dataflows and endpoints by their codes
-NETWORK = ("endpoint", "link_gb_per_s", "num_devices")  # of which plans and what they send depend
+# All that a system is; dataflows, endpoints and networks by their codes.
+KNOBS = (*CORES, *ON_CORES, *AROUND, "network", "num_devices")
+NETWORK = ("endpoint", "link_gb_per_s", "network", "num_devices")  # of which plans and what they send depend
 BY_SIZE = 0.0  # of core_buffer_kib: as the size of a core has it
 NO_VMEM = 0.0
-LEAST = {"core_buffer_kib": BY_SIZE, "vmem_mib": NO_VMEM, "register_bytes_per_lane": 0.0}  # others begin at 1
+# Others begin at 1.
+LEAST = {
+    "core_buffer_kib": BY_SIZE,
+    "vmem_mib": NO_VMEM,
+    "register_bytes_per_lane": 0.0,
+    "network": float(AS_ASKED),
+}
 # Of vector memory, where the base has none to go by: two words of fp32 loaded and one stored, by each lane and clock.
 VMEM_BYTES_PER_LANE = 12.0
 Columns = Mapping[str, FloatArray]
@@ -66,6 +74,7 @@ def system_of(base: Chip, num_devices: int) -> dict[str, float]:
         "clock_mhz": base.clock_hz / MEGA,
         "endpoint": float(base.endpoint_kind.code),
         "link_gb_per_s": base.interconnect_bytes_per_s / GIGA,
+        "network": float(AS_ASKED),
         "num_devices": float(num_devices),
     }
 
@@ -95,12 +104,13 @@ def check_knobs(base: Chip, values: Mapping[str, tuple[float, ...]]) -> None:
         raise InvalidInput(f"{message}; choose at least 1 MiB, or build on tpuv4-like", "vmem_mib")
 
 
-Network = tuple[float, int, int]  # links in the knob's unit, devices, code of the endpoint
+Network = tuple[float, int, int, int]  # links in the knob's unit, devices, codes of the endpoint and of the network
 
 
 def network_of(system: Mapping[str, float]) -> Network:
     """What plans, and what they send and hide, depend on."""
-    return float(system["link_gb_per_s"]), int(system["num_devices"]), int(system["endpoint"])
+    links, num_devices = float(system["link_gb_per_s"]), int(system["num_devices"])
+    return links, num_devices, int(system["endpoint"]), int(system["network"])
 
 
 def system_chip(base: Chip, system: Mapping[str, float]) -> Chip:
@@ -222,7 +232,10 @@ def core_buffer_bytes(base: Chip, systems: Columns | Mapping[str, float]) -> Flo
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Built:
-    """Many systems: their chips as the costs read them, and what each device takes and costs to make."""
+    """Many systems: their chips as the costs read them, and what each device takes and costs to make.
+
+    NICs, switches and optics count for each device, and in what all devices come to.
+    """
 
     chips: ChipColumns
     rows: ChipRows
@@ -230,6 +243,17 @@ class Built:
     power_w: FloatArray
     price_usd: FloatArray
     hbm_bytes: FloatArray
+    network_w: FloatArray  # of parts between devices, for each device
+    network_usd: FloatArray  # nan where a part has no known price
+
+    @property
+    def joined_w(self) -> FloatArray:
+        """Of a device and its share of the network."""
+        return self.power_w + self.network_w
+
+    @property
+    def joined_usd(self) -> FloatArray:
+        return self.price_usd + self.network_usd
 
     def at(self, rows: IntArray) -> Built:
         """Some of the systems."""
@@ -253,6 +277,7 @@ def built_systems(base: Chip, systems: Columns) -> Built:
         hbm_usd_per_byte=HBM_USD_PER_BYTE[base.die.hbm_generation],
     )
     chips = _columns(base, systems, parts, power)
+    network_w, network_usd = _network(systems, np.asarray(power.total_w), np.asarray(price.total_usd))
     return Built(
         chips=chips,
         rows=chip_rows(chips, base),
@@ -260,7 +285,25 @@ def built_systems(base: Chip, systems: Columns) -> Built:
         power_w=np.asarray(power.total_w),
         price_usd=np.asarray(price.total_usd),
         hbm_bytes=hbm_bytes,
+        network_w=network_w,
+        network_usd=network_usd,
     )
+
+
+def network_j(network_w: Amount, num_devices: Amount, step_s: Amount) -> FloatArray:
+    """What joins all devices draws in a step; nothing where there is nothing, however long that takes."""
+    return np.asarray(network_w * num_devices * np.where(np.asarray(network_w) > 0, step_s, 0.0))
+
+
+def _network(systems: Columns, power_w: FloatArray, price_usd: FloatArray) -> FloatArray:
+    """Watts and dollars of what joins each device of a system."""
+    found = np.zeros((2, len(power_w)))
+    for code in np.unique(systems["network"]).tolist():
+        parts, rows = parts_of(code), np.flatnonzero(systems["network"] == code)
+        links, num_devices = systems["link_gb_per_s"][rows] * GIGA, systems["num_devices"][rows]
+        found[0, rows] = parts.device_w(links, num_devices, power_w[rows])
+        found[1, rows] = parts.device_usd(links, num_devices, price_usd[rows])
+    return found
 
 
 def sized(base: Chip, systems: Columns) -> tuple[Inventory, Area, Power]:

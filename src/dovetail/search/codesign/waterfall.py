@@ -16,7 +16,7 @@ from dovetail.hardware.families import left_out_of
 from dovetail.parallel.plan import Plan
 from dovetail.search.codesign.answers import SystemAnswer
 from dovetail.search.codesign.question import JointQuestion
-from dovetail.search.codesign.systems import Built, built_systems, system_chip
+from dovetail.search.codesign.systems import Built, built_systems
 from dovetail.search.metrics import ChipFigures
 from dovetail.step.step import training_step
 
@@ -27,7 +27,7 @@ PARTS = {
     "shared SRAM": ("sram_mib", "sram_bytes_per_clock"),
     "HBM": ("hbm_stacks", "stack_gib"),
     "clock": ("clock_mhz",),
-    "network": ("endpoint", "link_gb_per_s"),
+    "network": ("endpoint", "link_gb_per_s", "network"),
 }
 LAST = "devices and plans"
 # Between the errors of two chips of one family: what is left out or mistaken for one mostly is for the other. A stated
@@ -112,16 +112,16 @@ def _built(question: JointQuestion, system: dict[str, float]) -> Built:
 def _loss(question: JointQuestion, system: dict[str, float], plans: tuple[Plan, ...], built: Built) -> float:
     """Of all cases by the plans given."""
     num_devices = int(system["num_devices"])
-    cluster = question.network(system_chip(question.base, system), num_devices)
+    cluster = question.cluster(system)
     losses = []
     for case, plan in zip(question.cases, plans, strict=True):
         graph = case.workload.training_graph()
         step = training_step(graph, plan, cluster, case.workload.precision)
         figures = ChipFigures(
             step_s=step.step_s,
-            energy_j=step.energy_j,
-            power_w=float(built.power_w[0]),
-            price_usd=float(built.price_usd[0]),
+            energy_j=step.energy_j + float(built.network_w[0]) * num_devices * step.step_s,
+            power_w=float(built.joined_w[0]),
+            price_usd=float(built.joined_usd[0]),
             num_devices=num_devices,
             num_samples=graph.num_tokens,
         )

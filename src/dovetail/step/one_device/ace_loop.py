@@ -43,7 +43,7 @@ class Configuration:
 CONFIGURATIONS = (
     Configuration(
         name="NoOverlap",
-        endpoint="sm-ring",
+        endpoint="sm",
         memory_bytes_per_s=MEMORY_BYTES_PER_S,
         num_sms=NUM_SMS,
         compute_memory_bytes_per_s=MEMORY_BYTES_PER_S,
@@ -52,7 +52,7 @@ CONFIGURATIONS = (
     ),
     Configuration(
         name="CommOpt",
-        endpoint="sm-ring",
+        endpoint="sm",
         memory_bytes_per_s=450 * GIGA,
         num_sms=6,
         compute_memory_bytes_per_s=450 * GIGA,
@@ -60,7 +60,7 @@ CONFIGURATIONS = (
     ),
     Configuration(
         name="CompOpt",
-        endpoint="sm-ring",
+        endpoint="sm",
         memory_bytes_per_s=128 * GIGA,
         num_sms=2,
         compute_memory_bytes_per_s=772 * GIGA,
@@ -148,7 +148,7 @@ class Fabric:
         for index, phase in enumerate(phases):
             hold_s, delay_s = phase_s(self.torus, phase, chunk_bytes)
             holds = [(phase.side, hold_s)]
-            if share.endpoint == "sm-ring":
+            if share.endpoint == "sm":
                 rate = min(share.memory_bytes_per_s, share.num_sms * SM_BYTES_PER_S)
                 holds.insert(0, (feed, chunk_bytes * phase.sent_frac * phase.num_reads / rate))
             stops.append(Stop(holds=tuple(holds), delay_s=delay_s, crew=index, partition=index))

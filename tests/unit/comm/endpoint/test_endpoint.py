@@ -7,9 +7,9 @@ import pytest
 from dovetail.comm.endpoint import (
     SM_RATES_BYTES_PER_S,
     Grant,
-    endpoints,
     fed_payload_bytes_per_s,
     network_bytes_per_s,
+    use_of_phases,
 )
 from dovetail.comm.endpoint.ace_engine import (
     AceDesign,
@@ -36,6 +36,7 @@ from dovetail.comm.torus import (
     sent_per_byte,
 )
 from dovetail.errors import InvalidInput, NotModelled
+from dovetail.hardware.endpoints import endpoints
 from dovetail.units import GIGA, MEBI
 
 CUBE = ace_torus(4, 4, 4)
@@ -61,20 +62,20 @@ def test_volumes_are_those_of_the_paper(num_devices, sent, injection, ratio, acr
 
 
 def test_a_baseline_of_450_gb_per_s_and_6_sms_fills_the_links_of_the_cube():
-    assert network_bytes_per_s(
-        "sm-ring", CUBE, PHASES, Grant(memory_bytes_per_s=450 * GIGA, num_sms=6)
-    ) == pytest.approx(300 * GIGA)
+    assert network_bytes_per_s("sm", CUBE, PHASES, Grant(memory_bytes_per_s=450 * GIGA, num_sms=6)) == pytest.approx(
+        300 * GIGA
+    )
 
 
 def test_a_baseline_of_128_gb_per_s_drives_85_and_ace_288():
     grant = Grant(memory_bytes_per_s=128 * GIGA, num_sms=2)
-    assert network_bytes_per_s("sm-ring", CUBE, PHASES, grant) / GIGA == pytest.approx(85.333, abs=0.01)
+    assert network_bytes_per_s("sm", CUBE, PHASES, grant) / GIGA == pytest.approx(85.333, abs=0.01)
     assert network_bytes_per_s("ace", CUBE, PHASES, grant) / GIGA == pytest.approx(288)
 
 
 def test_ace_needs_no_sms_and_a_baseline_without_them_sends_nothing():
     assert network_bytes_per_s("ace", CUBE, PHASES, Grant(num_sms=0)) == pytest.approx(300 * GIGA)
-    assert network_bytes_per_s("sm-ring", CUBE, PHASES, Grant(num_sms=0)) == 0
+    assert network_bytes_per_s("sm", CUBE, PHASES, Grant(num_sms=0)) == 0
 
 
 @pytest.mark.parametrize("name", sorted(set(endpoints.names()) - {"in-switch"}))
@@ -181,20 +182,26 @@ def test_too_few_adders_bind():
 def test_too_few_sram_banks_bind():
     torus = ace_torus(4, 4, 4)
     design = AceDesign(num_banks=1)
-    bound = design.sram_bytes_per_s / endpoints["ace"](PHASES).sram_bytes * sent_per_byte(PHASES)
+    bound = design.sram_bytes_per_s / use_of_phases(endpoints["ace"], PHASES).sram_bytes * sent_per_byte(PHASES)
     assert simulated_network_bytes_per_s(design, torus, 128 * GIGA) == pytest.approx(bound, rel=0.05)
 
 
 def test_an_all_gather_by_ace_only_writes_and_a_reduce_scatter_only_reads():
     gather, scatter = (nested_phases(CUBE, work) for work in (Work.ALL_GATHER, Work.REDUCE_SCATTER))
-    assert (endpoints["ace"](gather).read_bytes, endpoints["ace"](gather).write_bytes) == (0.0, 1.0)
-    assert (endpoints["ace"](scatter).read_bytes, endpoints["ace"](scatter).write_bytes) == (1.0, 0.0)
+    assert (
+        use_of_phases(endpoints["ace"], gather).read_bytes,
+        use_of_phases(endpoints["ace"], gather).write_bytes,
+    ) == (0.0, 1.0)
+    assert (
+        use_of_phases(endpoints["ace"], scatter).read_bytes,
+        use_of_phases(endpoints["ace"], scatter).write_bytes,
+    ) == (1.0, 0.0)
 
 
 @pytest.mark.parametrize("name", endpoints.names())
 def test_every_endpoint_takes_nothing_negative_and_sends_something(name):
     for work in Work:
-        use = endpoints[name](nested_phases(CUBE, work))
+        use = use_of_phases(endpoints[name], nested_phases(CUBE, work))
         assert use.link_bytes > 0
         assert min(use.read_bytes, use.write_bytes, use.sm_bytes, use.sram_bytes) >= 0
 
@@ -229,7 +236,7 @@ def test_a_switch_that_adds_halves_an_all_reduce_between_many_devices():
     ("work", "up", "down"), [(Work.ALL_REDUCE, 1.0, 1.0), (Work.REDUCE_SCATTER, 1.0, 0.0), (Work.ALL_GATHER, 0.0, 1.0)]
 )
 def test_a_payload_goes_up_to_a_switch_that_adds_once_and_comes_down_once_both_ways_at_a_time(work, up, down):
-    use = endpoints["in-switch"](nested_phases(_switched(8), work))
+    use = use_of_phases(endpoints["in-switch"], nested_phases(_switched(8), work))
     assert (use.link_bytes, use.read_bytes, use.write_bytes) == (1.0, up, down)
 
 
@@ -244,12 +251,12 @@ def test_an_all_to_all_through_a_switch_takes_one_hop():
 
 @pytest.mark.parametrize("work", list(Work))
 def test_switches_that_add_take_neither_cores_nor_sram(work):
-    use = endpoints["in-switch"](nested_phases(_switched(8), work))
+    use = use_of_phases(endpoints["in-switch"], nested_phases(_switched(8), work))
     assert (use.sm_bytes, use.sram_bytes) == (0.0, 0.0)
 
 
 def test_an_all_to_all_has_nothing_for_switches_to_add():
-    use = endpoints["in-switch"](all_to_all_phases(_switched(8)))
+    use = use_of_phases(endpoints["in-switch"], all_to_all_phases(_switched(8)))
     assert use.read_bytes == use.write_bytes == use.link_bytes == pytest.approx(7 / 8)
     assert switched_s_per_byte(_switched(8), Work.ALL_TO_ALL) == pytest.approx(7 / 8 / GIGA)
 

@@ -10,7 +10,7 @@ import pytest
 
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
-from dovetail.search.codesign.networks import NETWORKS, network_named
+from dovetail.search.codesign.networks import network_named, networks
 from dovetail.search.codesign.presets import PRESETS
 from dovetail.search.codesign.question import Budget, places_of, system_space, systems_at
 from dovetail.search.codesign.rows import question_facts, refined_names, score_names
@@ -20,7 +20,7 @@ from tests.codesign_questions import question
 CHIP = chips["tpuv4-like"]()
 
 
-@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("name", networks.names())
 def test_a_network_joins_so_many_of_a_chip_by_its_own_links(name):
     cluster = network_named(name)(CHIP, 16)
     assert cluster.num_devices == 16
@@ -41,7 +41,7 @@ def test_a_network_that_nobody_knows_is_refused_with_the_nearest():
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_is_a_space_of_its_base_and_network(name):
     preset = PRESETS[name]
-    assert preset.network in NETWORKS
+    assert preset.network in networks
     assert preset.summary
     space = system_space(chips[preset.base](), preset.num_devices, preset.values)
     rng = np.random.default_rng(1)

@@ -128,6 +128,7 @@ def test_people_read_endpoints_by_name_and_buffers_as_large_as_they_are():
         "core_buffer_kib": 32.0,
         "dataflow": "weight+input",
         "endpoint": "ace",
+        "network": "given",
     }
     shared = system_of(SHARED, 8) | {"sram_mib": 32.0, "num_vector": 4.0}
     assert as_labels(SHARED, shared)["core_buffer_kib"] == 8 * 1024

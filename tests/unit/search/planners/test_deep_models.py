@@ -91,14 +91,16 @@ def test_even_stages_may_hold_as_many_layers_as_a_model_may_have():
 
 @pytest.mark.parametrize(
     ("module", "name", "search"),
-    [(pools, "OPTIONS_AT_ONCE", lambda: on_pool(10)), (stage_paces, "TABLE_ELEMENTS", lambda: on_one(26))],
+    [(pools, "OPTIONS_AT_ONCE", lambda: on_pool(6)), (stage_paces, "TABLE_ELEMENTS", lambda: on_one(26))],
 )
 def test_plans_looked_at_one_at_a_time_are_the_same(module, name, search, monkeypatch):
     many = search()
     monkeypatch.setattr(module, name, 1)
     one = search()
     assert many.best
-    assert one.best == many.best
+    assert [replace(each, energy_j=0.0) for each in one.best] == [replace(each, energy_j=0.0) for each in many.best]
+    energies_j = [each.energy_j for each in many.best]  # sums over tables of other widths round their last bit otherwise
+    assert [each.energy_j for each in one.best] == pytest.approx(energies_j, rel=1e-12)
     assert one.bound_s == many.bound_s
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,6 +67,28 @@ class Level:
 
     rounds: Sequence[Round]
     repeat: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeated(Sequence[Round]):
+    """A message of `num_bytes` from every rank to each of the `num_rounds` next ones, made when it is looked at."""
+
+    num_bytes: float
+    num_rounds: int
+
+    def __len__(self) -> int:
+        return self.num_rounds
+
+    @overload
+    def __getitem__(self, place: int) -> Round: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Round, ...]: ...
+    def __getitem__(self, place: int | slice) -> Round | tuple[Round, ...]:
+        if isinstance(place, slice):
+            return tuple(self[one] for one in range(*place.indices(self.num_rounds)))
+        if not -self.num_rounds <= place < self.num_rounds:
+            raise IndexError(place)
+        return Round(num_bytes=self.num_bytes, offset=1 + place % self.num_rounds)
 
 
 Lane = tuple[Level, ...]

@@ -7,7 +7,7 @@ from dovetail.comm.events.schedules import (
     ROOTED,
     Ask,
     Level,
-    Round,
+    Repeated,
     Schedule,
     algorithms,
     from_broadcast,
@@ -27,5 +27,5 @@ def direct(ask: Ask) -> Schedule:
         return from_broadcast(ask, [(level,)])
     if ask.collective not in (*GATHERS, "all-to-all"):
         raise not_modelled(ask, "direct")
-    everyone = Level(rounds=tuple(Round(num_bytes=part, offset=k) for k in range(1, n)))
+    everyone = Level(rounds=Repeated(num_bytes=part, num_rounds=n - 1))
     return ((everyone,),) if ask.collective == "all-to-all" else from_gather(ask, [(everyone,)])
