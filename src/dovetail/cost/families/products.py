@@ -28,10 +28,6 @@ from dovetail.workload.operators import code_of, dtype_code
 # 8-bit products scale and widen what they write after the main loop: passes of the output, HBM's pace (37 fp8 GEMMs).
 SCALED_PASSES = 2.5
 SCALED = (dtype_code("fp8"), dtype_code("int8"), dtype_code("fp4"))
-# Batched products whose rows are no whole vectors load operands in smaller pieces, by kernels of another kind.
-VECTOR_BYTES = 16.0  # of a load that a thread does at once (CUDA programming guide, 128-bit accesses)
-MISALIGNED_FRAC = 0.12  # estimate, by hand: two pairs of BLOOM's trials that differ in the width of heads alone
-_MATMUL = code_of("matmul")
 _RECURRENT, _EXPERT = code_of("recurrent_linear"), code_of("expert_linear")
 
 
@@ -84,10 +80,14 @@ def _costing_of_one(rows: Rows) -> Costing:
         if chips.are_arrays:
             return on_arrays(chips, setting)
         shape = Products(
-            b=b, m=rows.m, n=n, k=k, rate_flop_per_s=loop_flop_per_s(rows, chips), element_bytes=rows.operand_bytes
+            b=b,
+            m=rows.m,
+            n=n,
+            k=k,
+            rate_flop_per_s=loop_flop_per_s(rows, chips) * rows.load_frac,
+            element_bytes=rows.operand_bytes,
         )
         tensor_s, sram_bytes = (num_steps * column for column in unit_s(shape, chips))
-        tensor_s = tensor_s / _aligned_frac(rows, chips)
         unit_j = rows.flop * tensor_j_per_flop(rows, chips) + sram_bytes * chips.sram_j_per_byte
         if setting is not Setting.STREAM:
             tensor_s, unit_j = throttled(tensor_s, unit_j, chips)
@@ -144,16 +144,6 @@ def _row_costs(
         host_s=stream_host_s(rows, chips, num_kernels, gradients),
         floor_s=np.zeros(()),
     )
-
-
-def _aligned_frac(rows: Rows, chips: ChipColumns) -> FloatArray:
-    """Share of the pace that products keep whose rows do not start at whole vectors of the units' loads."""
-    is_vector_loaded = len(chips.tile_rows) > 1  # GPUs: threads load what they multiply
-    if not is_vector_loaded:
-        return np.ones((len(rows), 1))
-    lengths = np.stack((rows.k, rows.n))
-    is_off = np.any((lengths * rows.element_bytes % VECTOR_BYTES != 0) & (lengths > 1), axis=0)
-    return np.where(is_off & (rows.kind == _MATMUL)[:, None], MISALIGNED_FRAC, 1.0)
 
 
 def _serial_bytes(rows: Rows, chips: ChipColumns) -> FloatArray:
