@@ -44,7 +44,9 @@ def time_bars(found: Any) -> Iterator[Bar]:
     for mode, limit_frac in (("eager", EAGER_FRAC), ("compile", COMPILED_FRAC)):
         errors = [abs(row["error_frac"]) for row in rows_of(found) if row["kind"] == mode]
         skipped = sum(one["num_rows"] for one in found["skipped"])
-        yield _mean_bar(f"steps of real code, {mode}", errors, limit_frac, f"{skipped} rows not predicted" if skipped else "")
+        yield _mean_bar(
+            f"steps of real code, {mode}", errors, limit_frac, f"{skipped} rows not predicted" if skipped else ""
+        )
     yield _worst_bar("steps of real code", rows_of(found), WORST_FRAC)
 
 
@@ -61,7 +63,9 @@ def rows_of(found: Any) -> list[Any]:
 
 def _mean_bar(name: str, errors: list[float], limit_frac: float, note: str = "") -> Bar:
     if not errors:
-        return Bar(name=name, issue=ISSUE, bar=f"MAPE <= {limit_frac:.0%}", measured="-", holds=None, note="no such row")
+        return Bar(
+            name=name, issue=ISSUE, bar=f"MAPE <= {limit_frac:.0%}", measured="-", holds=None, note="no such row"
+        )
     off = mean(errors)
     return Bar(
         name=name,
@@ -95,11 +99,9 @@ def left_out_bar(table: Path) -> Bar:
         if case.mode != "eager":
             continue
         sizes = {"batch": case.batch, "seq": case.seq}
-        told = case_of(
-            case.model, configs, **sizes, is_checkpointed=case.is_checkpointed, is_autocast=case.is_autocast
-        )
+        told = case_of(case.model, configs, **sizes, is_checkpointed=case.is_checkpointed, is_autocast=case.is_autocast)
         step = recorded_case(told)
-        errors = [abs(eager_step(step, chip, HostPace(times=times)).step_s / time_s - 1) for times in HOSTS]
+        errors = [abs(eager_step(step, chip, HostPace(slowdown=times)).step_s / time_s - 1) for times in HOSTS]
         families[case.model.rpartition(":")[2]].append(errors)
     left_out = []
     for family, rows in families.items():
@@ -113,4 +115,6 @@ def own_bar() -> Bar:
     """Steps that were written as we would write them."""
     [found, *_] = dovetail.validate(str(Path(shipped_folder("h200")) / "models.csv")).record["sets"]
     score = found["scores"][0]
-    return _mean_bar("steps written with fused kernels (models.csv)", [score["mape_frac"]] * score["num_rows"], OWN_FRAC)
+    return _mean_bar(
+        "steps written with fused kernels (models.csv)", [score["mape_frac"]] * score["num_rows"], OWN_FRAC
+    )

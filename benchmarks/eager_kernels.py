@@ -86,7 +86,8 @@ def _step(name: str, busy_s: float, rows: list[tuple[int, int, list[float]]], ti
     )
     clock_frac = float(sustained_clock_frac(Load(cost=cost + _update(rest_s, chip)), chip))
     ends = np.concatenate(([0], np.cumsum(times.launches)))
-    measured, predicted = [], []
+    measured: list[float] = []
+    predicted: list[float] = []
     for op, count, kernels in rows:
         parts = times.part_s[ends[op] : ends[op + 1]]
         slower = times.kernel_s[op] - times.clocked_s[op] + times.clocked_s[op] / clock_frac

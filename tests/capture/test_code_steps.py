@@ -1,4 +1,4 @@
-"""Steps of code from end to end: `capture --chip`, and `validate` with a table of measured steps and a file of cases."""
+"""Steps of code from end to end: `capture --chip`, and `validate` with a table of steps and a file of cases."""
 
 from __future__ import annotations
 
@@ -96,10 +96,10 @@ def test_a_case_is_one_configuration_or_one_of_torchvision() -> None:
 
 
 def test_capture_says_the_step_as_written_beside_the_step_with_fused_kernels(tmp_path: Path) -> None:
-    config = json.loads(json.dumps(dict(
-        architectures=["LlamaForCausalLM"], model_type="llama", hidden_size=1024, intermediate_size=4096,
-        num_hidden_layers=2, num_attention_heads=8, num_key_value_heads=8, vocab_size=8192,
-    )))  # fmt: skip
+    config = {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 1024, "intermediate_size": 4096,
+        "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 8192,
+    }  # fmt: skip
     file = tmp_path / "config.json"
     file.write_text(json.dumps(config))
     found = dv.capture(str(file), batch=8, seq=1024, chip="h200")
@@ -115,6 +115,8 @@ def test_capture_says_the_step_as_written_beside_the_step_with_fused_kernels(tmp
     saved = dv.capture(str(file), batch=8, seq=1024, chip="h200", checkpoint=True).record["steps"][0]
     assert saved["peak_bytes"] < step["peak_bytes"]
     assert saved["step_s"] > step["step_s"]
+    slow = dv.capture(str(file), batch=8, seq=1024, chip="h200", host_slowdown=50).record["steps"][0]
+    assert slow["host_bound_frac"] > 0.5 > step["host_bound_frac"]
     mixed = dv.capture(str(file), batch=8, seq=1024, chip="h200", autocast="bf16").record["steps"][0]
     assert mixed["state_bytes"] == pytest.approx(2 * step["state_bytes"], rel=0.01)
 

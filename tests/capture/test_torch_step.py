@@ -35,7 +35,9 @@ class Toy(nn.Module):
         return self.last(self.between(self, self.first(x))).float().sum()
 
 
-def step_of(between: Any, *sides: int, dtype: torch.dtype = torch.bfloat16, job: Any = None, **modules: Any) -> DispatchedStep:
+def step_of(
+    between: Any, *sides: int, dtype: torch.dtype = torch.bfloat16, job: Any = None, **modules: Any
+) -> DispatchedStep:
     with torch.device("meta"):
         model = Toy(between, **modules).to(torch.float32 if job and job.autocast else dtype).train()
         inputs = torch.empty(*(sides or (4, 32, WIDTH)), dtype=torch.float32 if job and job.autocast else dtype)
@@ -146,7 +148,9 @@ def test_convolutions_keep_the_layout_of_their_input(is_last: bool) -> None:
     made = [op.outputs[0].strides[1] for op in step.ops if op.name == "aten.convolution.default"]
     assert made == ([1, 1] if is_last else [144, 100])
     backward = [op for op in step.ops if op.name == "aten.convolution_backward.default"]
-    assert [meta.strides[1] for op in backward for meta in op.outputs if len(meta.shape) == 4][0] == (1 if is_last else 144)
+    assert next(meta.strides[1] for op in backward for meta in op.outputs if len(meta.shape) == 4) == (
+        1 if is_last else 144
+    )
 
 
 def test_autocast_casts_a_weight_once_and_keeps_the_cast_to_the_end_of_the_forward_pass() -> None:
@@ -229,7 +233,7 @@ def test_a_number_that_nobody_knows_is_guessed_and_a_note_says_so() -> None:
 def test_other_optimizers_are_those_of_torch() -> None:
     step = step_of(lambda _, x: x, job=StepJob(optimizer="sgd"))
     assert all(name.startswith("_foreach") for name in names(step, OPTIMIZER))
-    with pytest.raises(InvalidInput, match="torch.optim has no optimizer 'adamv'; did you mean"):
+    with pytest.raises(InvalidInput, match=r"torch\.optim has no optimizer 'adamv'; did you mean"):
         StepJob(optimizer="adamv")
     with pytest.raises(InvalidInput, match="bf16 or fp16"):
         StepJob(autocast="fp8")
@@ -250,5 +254,5 @@ def test_what_a_module_raises_is_said_in_one_line() -> None:
     def between(_: Any, x: torch.Tensor) -> torch.Tensor:
         raise KeyError("no such layer")
 
-    with pytest.raises(InvalidInput, match="raised KeyError at .*no such layer"):
+    with pytest.raises(InvalidInput, match=r"raised KeyError at .*no such layer"):
         step_of(between)

@@ -23,6 +23,7 @@ from dovetail.report.page import Page, Section
 from dovetail.report.pages.captured import captured_page
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
+from dovetail.step.eager import HostPace
 from dovetail.units import format_count, format_rate
 from dovetail.workload.model import Model
 from dovetail.workload.recorded.captured import Captured
@@ -144,7 +145,9 @@ def found_capture(request: CaptureRequest, tell: Callable[[str], None] = lambda 
     if request.chip == "":
         _check_chip(request)
         found = captured(capture_job, tell)
-        return Capture(captured=found.captured, call=shown.call, is_from_cache=found.is_from_cache, remarks=found.remarks)
+        return Capture(
+            captured=found.captured, call=shown.call, is_from_cache=found.is_from_cache, remarks=found.remarks
+        )
     return _with_step(request, capture_job, shown.call, tell)
 
 
@@ -164,14 +167,15 @@ def _with_step(request: CaptureRequest, capture_job: CaptureJob, call: str, tell
         is_checkpointed=request.checkpoint,
         is_compiled=request.compile,
     )
+    host = HostPace(slowdown=request.host_slowdown)
     sized = capture_job if capture_job.has_sizes else replace(capture_job, batch=0, seq=0)
     try:
         found = captured(sized, tell)
     except (InvalidInput, NotModelled) as error:
-        step, num_parameters = code_step(capture_job, trained, chip, None, tell)
+        step, num_parameters = code_step(capture_job, trained, chip, host, None, tell)
         refused = Refused(name=step.name, why=str(error), num_parameters=num_parameters)
         return Capture(captured=refused, call=call, steps=(step,))
-    step, _ = code_step(capture_job, trained, chip, found.captured, tell)
+    step, _ = code_step(capture_job, trained, chip, host, found.captured, tell)
     return Capture(
         captured=found.captured,
         call=call,

@@ -13,7 +13,7 @@ from dovetail.importers.target_steps import TrainedAs, recorded_target
 from dovetail.parallel.plan import Plan
 from dovetail.report.eager_step import eager_record
 from dovetail.report.plain import Record
-from dovetail.step.eager import EagerStep, eager_step
+from dovetail.step.eager import EagerStep, HostPace, eager_step
 from dovetail.step.step import training_step
 from dovetail.workload.layers import Sample
 from dovetail.workload.recorded.captured import Captured
@@ -44,12 +44,17 @@ class CodeStep:
 
 
 def code_step(
-    asked: CaptureJob, trained: TrainedAs, chip: Chip, found: Captured | None, tell: Callable[[str], None]
+    asked: CaptureJob,
+    trained: TrainedAs,
+    chip: Chip,
+    host: HostPace,
+    found: Captured | None,
+    tell: Callable[[str], None],
 ) -> tuple[CodeStep, int]:
-    """The step of what was asked for on `chip`, and how many parameters it has."""
+    """The step of what was asked for on `chip` beside `host`, and how many parameters it has."""
     target = recorded_target(asked, trained, tell)
     tell("pricing the step")
-    outcome = eager_step(target.step, chip)
+    outcome = eager_step(target.step, chip, host)
     step = CodeStep(
         name=found.name if found is not None else target.name,
         chip=chip.name,

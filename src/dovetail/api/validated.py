@@ -157,7 +157,7 @@ def validated(request: ValidateRequest, context: SearchContext, appraise: Apprai
             found,
             is_asked=bool(request.target),
             does_name_absent=request.all,
-            recorder=lambda file: steps_recorder(file, os.fspath(request.cases), context),
+            recorder=lambda file: steps_recorder(file, os.fspath(request.cases), context, request.host_slowdown),
         )
     compared_profiles = [profile_compared(file, chip) for file in request.profile]
     found.sets += [one for _, one in compared_profiles]

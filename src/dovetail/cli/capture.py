@@ -34,8 +34,8 @@ def capture(
 ) -> None:
     """Take a PyTorch, Hugging Face or ONNX model as it is.
 
-    Every other command takes the file it writes. With --chip, the step that the code takes there comes first. Its code runs here, on tensors without memory: no weights, no GPU, no
-    download.
+    Every other command takes the file it writes. Its code runs here, on tensors without memory: no weights, no GPU, no
+    download. With --chip, the step that the code takes there comes first.
     """
     from dovetail.api.captured import Refused, found_capture
     from dovetail.cli.html import check_html

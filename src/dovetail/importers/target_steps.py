@@ -54,9 +54,7 @@ def _recorded(asked: CaptureJob, trained: TrainedAs, tell: Tell) -> TargetStep:
     from dovetail.importers.torch_run import quiet
     from dovetail.importers.torch_step import StepJob, recorded_step
 
-    job = StepJob(
-        autocast=trained.autocast, optimizer=trained.optimizer, is_checkpointed=trained.is_checkpointed
-    )
+    job = StepJob(autocast=trained.autocast, optimizer=trained.optimizer, is_checkpointed=trained.is_checkpointed)
     if not isinstance(module, torch.nn.Module):
         raise InvalidInput(f"a PyTorch module is an instance of torch.nn.Module; got {type(module).__name__}")
     with quiet():
@@ -80,9 +78,7 @@ def _recorded(asked: CaptureJob, trained: TrainedAs, tell: Tell) -> TargetStep:
     if trained.is_compiled:
         from dovetail.importers.torch_compiled import compiled_step
 
-        return TargetStep(
-            name=name, step=compiled_step(module, args, kwargs, job, tell=tell), batch=batch, seq=seq
-        )
+        return TargetStep(name=name, step=compiled_step(module, args, kwargs, job, tell=tell), batch=batch, seq=seq)
     return TargetStep(name=name, step=recorded_step(module, args, kwargs, job), batch=batch, seq=seq)
 
 
@@ -95,7 +91,9 @@ def _built(asked: CaptureJob, tell: Tell) -> tuple[Any, Any]:
         target = os.fspath(model)
         check_target(target)
         if is_onnx(target):
-            raise InvalidInput("an ONNX file holds a graph and no code that runs; --chip is for PyTorch modules", "--chip")
+            raise InvalidInput(
+                "an ONNX file holds a graph and no code that runs; --chip is for PyTorch modules", "--chip"
+            )
         if is_config(target):
             tell("building the model without weights")
             return built_from_config(config_in(Path(target)), target).module, asked.example_inputs
@@ -125,4 +123,3 @@ def _give_numbers(module: Any, read: Any, args: Any, kwargs: Any) -> None:
     for name, tensor in read.names_of(args, kwargs):
         if name in ("input_ids", "labels", "decoder_input_ids") and not tensor.is_floating_point():
             learn(tensor, random_tokens(tuple(tensor.shape), vocab))
-

@@ -70,7 +70,9 @@ def configs_in(file: Path) -> dict[str, dict[str, Any]]:
 def _literal(node: ast.expr | None, file: Path) -> Any:
     if isinstance(node, ast.Dict):
         if all(key is not None for key in node.keys):
-            return {_literal(key, file): _literal(value, file) for key, value in zip(node.keys, node.values, strict=True)}
+            return {
+                _literal(key, file): _literal(value, file) for key, value in zip(node.keys, node.values, strict=True)
+            }
     elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args:
         if all(keyword.arg is not None for keyword in node.keywords):
             return {keyword.arg: _literal(keyword.value, file) for keyword in node.keywords}
@@ -86,7 +88,13 @@ def _literal(node: ast.expr | None, file: Path) -> Any:
 
 
 def case_of(
-    name: str, configs: Mapping[str, Mapping[str, Any]], *, batch: int, seq: int, is_checkpointed: bool, is_autocast: bool
+    name: str,
+    configs: Mapping[str, Mapping[str, Any]],
+    *,
+    batch: int,
+    seq: int,
+    is_checkpointed: bool,
+    is_autocast: bool,
 ) -> Case:
     layout, _, model = name.partition(":")
     is_vision = layout in VISION and bool(model)

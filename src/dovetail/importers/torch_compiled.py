@@ -33,6 +33,7 @@ from dovetail.importers.torch_step import (
 from dovetail.workload.dispatched import BACKWARD, FORWARD, OPTIMIZER, DispatchedOp, DispatchedStep
 
 Tell = Callable[[str], None]
+MAX_WARM_STEPS = 4  # as data/hf_steps measured: four steps before those that count
 
 
 class CompiledRecorder(DispatchRecorder):
@@ -53,7 +54,7 @@ def compiled_step(
 ) -> DispatchedStep:
     """A step of `model`, which is on meta, under torch.compile with its default options."""
     with quiet():  # which importing Inductor is not
-        from dovetail.importers.inductor_device import gpu_of_meta
+        from dovetail.importers.torch_inductor_device import gpu_of_meta
 
     recorder = CompiledRecorder()
     model.zero_grad(set_to_none=True)
@@ -62,9 +63,13 @@ def compiled_step(
     with quiet(), settled_chances(), torch.enable_grad(), _fused_on_meta(), gpu_of_meta(), _fresh_dynamo():
         graphs = _Graphs(tell)
         compiled = torch.compile(model, backend=graphs.backend)
-        with CompiledRecorder() as first:
-            _run(compiled, args, kwargs, job, loss, first)
-        model.zero_grad(set_to_none=True)
+        for _ in range(MAX_WARM_STEPS):  # a first step may change what guards look at, as lazily set attributes
+            num_compiled = len(graphs.compiled)
+            with CompiledRecorder() as warm:
+                _run(compiled, args, kwargs, job, loss, warm)
+            model.zero_grad(set_to_none=True)
+            if len(graphs.compiled) == num_compiled:
+                break
         optimizer = _with_state(model, job)
         for tensor in _state(model, optimizer, args, kwargs):
             recorder.hold(tensor)
@@ -131,9 +136,8 @@ class _Graphs:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        if self.num_captured <= 1:
-            return ()
-        return (f"torch.compile breaks the module into {self.num_captured} graphs",)
+        num_run = sum(graph.num_recorded for graph in self.compiled if not graph.is_backward)
+        return (f"torch.compile breaks the module into {num_run} graphs",) if num_run > 1 else ()
 
     def backend(self, graph: Any, inputs: Any) -> Any:
         import torch._inductor.compile_fx as compile_fx
@@ -144,7 +148,7 @@ class _Graphs:
         return compile_fx.compile_fx(graph, inputs, inner_compile=self._planned)
 
     def _planned(self, graph: Any, inputs: Any, **options: Any) -> Any:
-        from dovetail.importers.inductor_graphs import compiled_graph
+        from dovetail.importers.torch_inductor_graphs import compiled_graph
 
         is_backward = bool(options.get("is_backward", False))
         self.tell(f"planning kernels of the {BACKWARD if is_backward else FORWARD} pass")

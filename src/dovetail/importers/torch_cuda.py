@@ -21,14 +21,20 @@ aten = torch.ops.aten
 AWAY = ("cuda", "xpu", "mps", "hpu", "npu")
 # ATen/autocast_mode.h, torch 2.11: functions that run in the lower precision, in fp32, with an output in fp32, and in
 # the widest dtype of their operands.
-LOWER = frozenset(
-    ["conv1d", "conv2d", "conv3d", "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution", "prelu", "addmm", "addmv", "addr", "matmul", "__matmul__", "__rmatmul__", "einsum", "mm", "mv", "vecdot", "linalg_vecdot", "linear", "addbmm", "baddbmm", "bmm", "chain_matmul", "multi_dot", "linalg_multi_dot", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"]
-)
-FP32 = frozenset(
-    ["acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal", "rsqrt", "sinh", "tan", "pow", "__pow__", "__rpow__", "softplus", "layer_norm", "native_layer_norm", "rms_norm", "group_norm", "frobenius_norm", "nuclear_norm", "cosine_similarity", "poisson_nll_loss", "cosine_embedding_loss", "nll_loss", "nll_loss_nd", "cross_entropy_loss", "nll_loss2d", "hinge_embedding_loss", "kl_div", "l1_loss", "smooth_l1_loss", "huber_loss", "mse_loss", "margin_ranking_loss", "multilabel_margin_loss", "soft_margin_loss", "triplet_margin_loss", "multi_margin_loss", "binary_cross_entropy_with_logits", "dist", "pdist", "cdist", "renorm", "logsumexp", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d", "upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d", "upsample_bicubic2d"]
-)
-FP32_OUT = frozenset(["prod", "softmax", "log_softmax", "cumprod", "cumsum", "sum", "linalg_vector_norm", "vector_norm", "norm"])
-WIDEST = frozenset(["addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "vdot", "grid_sampler", "index_put", "tensordot", "scatter_add", "cat", "stack"])
+_LOWER = """conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d conv_transpose3d convolution prelu addmm
+    addmv addr matmul __matmul__ __rmatmul__ einsum mm mv vecdot linalg_vecdot linear addbmm baddbmm bmm chain_matmul
+    multi_dot linalg_multi_dot lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell"""
+_FP32 = """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow __pow__ __rpow__ softplus
+    layer_norm native_layer_norm rms_norm group_norm frobenius_norm nuclear_norm cosine_similarity poisson_nll_loss
+    cosine_embedding_loss nll_loss nll_loss_nd cross_entropy_loss nll_loss2d hinge_embedding_loss kl_div l1_loss
+    smooth_l1_loss huber_loss mse_loss margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss
+    multi_margin_loss binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp upsample_nearest1d
+    upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d
+    upsample_bicubic2d"""
+_FP32_OUT = "prod softmax log_softmax cumprod cumsum sum linalg_vector_norm vector_norm norm"
+_WIDEST = """addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add cat
+    stack"""
+LOWER, FP32, FP32_OUT, WIDEST = (frozenset(names.split()) for names in (_LOWER, _FP32, _FP32_OUT, _WIDEST))
 IN_PYTHON = (F.__name__, torch.functional.__name__, torch.autograd.__name__)
 _REDUCTIONS = ("none", "mean", "sum")  # by PyTorch's number
 FLASH_WIDTH = 256  # most columns of a head that PyTorch's flash attention takes
@@ -115,11 +121,19 @@ class CudaFunctions(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def _cross_entropy(
-        self, input: Any, target: Any, weight: Any = None, reduction: Any = 1, ignored: int = -100, smoothing: float = 0.0
+        self,
+        input: Any,
+        target: Any,
+        weight: Any = None,
+        reduction: Any = 1,
+        ignored: int = -100,
+        smoothing: float = 0.0,
     ) -> Any:
         """In two parts, as autocast sees it: it casts what goes into the logarithm, and that in one kernel."""
         if smoothing or target.is_floating_point():
-            return F.cross_entropy(input.float(), target, weight, None, ignored, None, _REDUCTIONS[reduction], smoothing)
+            return F.cross_entropy(
+                input.float(), target, weight, None, ignored, None, _REDUCTIONS[reduction], smoothing
+            )
         dim = 0 if input.dim() == 1 else 1
         logs = _log_softmax(input, dim, dtype=torch.float32)
         logs = torch.log_softmax(input.float(), dim) if logs is NotImplemented else logs
@@ -232,9 +246,7 @@ def _attention(
 ) -> Any:
     if not query.is_meta:
         return NotImplemented
-    return cuda_attention(
-        query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-    )
+    return cuda_attention(query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
 
 
 def cuda_attention(
@@ -333,9 +345,7 @@ def _bias(mask: Any, shape: tuple[int, ...]) -> Any:
     return mask.expand(shape)
 
 
-def _math_attention(
-    query: Any, key: Any, value: Any, mask: Any, dropout_p: float, is_causal: bool, scale: Any
-) -> Any:
+def _math_attention(query: Any, key: Any, value: Any, mask: Any, dropout_p: float, is_causal: bool, scale: Any) -> Any:
     """As `_scaled_dot_product_attention_math`: in fp32, with scores and what is made of them in memory."""
     dtype = query.dtype
     if is_causal:
@@ -375,7 +385,9 @@ def cuda_functions(autocast: Autocast) -> Iterator[None]:
     """While it lasts, code that asks for CUDA's autocast gets ours, and checkpoints save its state."""
     contexts: dict[int, list[torch.dtype | None]] = {}
 
-    def made(context: Any, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None) -> None:
+    def made(
+        context: Any, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: Any = None
+    ) -> None:
         context.device = device_type
         context.fast_dtype = dtype or autocast.default
         context._enabled = enabled
@@ -392,15 +404,24 @@ def cuda_functions(autocast: Autocast) -> Iterator[None]:
             autocast.leave(contexts[id(context)].pop())
         return False
 
+    def is_enabled(kind: str = "cuda") -> bool:
+        return kind != "cpu" and autocast.dtype is not None
+
+    def fast_dtype(_kind: str = "cuda") -> torch.dtype:
+        return autocast.dtype or autocast.default
+
+    def on_cuda(*_args: Any) -> str:
+        return "cuda"  # a checkpoint then asks for the state of its autocast
+
     patched = (
         mock.patch.object(torch.autocast, "__init__", made),
         mock.patch.object(torch.autocast, "__enter__", enter),
         mock.patch.object(torch.autocast, "__exit__", leave),
-        mock.patch.object(torch, "is_autocast_enabled", lambda kind="cuda": kind != "cpu" and autocast.dtype is not None),
-        mock.patch.object(torch, "get_autocast_dtype", lambda _kind="cuda": autocast.dtype or autocast.default),
-        mock.patch.object(torch, "get_autocast_gpu_dtype", lambda: autocast.dtype or autocast.default),
-        mock.patch("torch.utils.checkpoint._infer_device_type", lambda *_args: "cuda"),
-        mock.patch("torch.amp.is_autocast_available", lambda _kind: True),
+        mock.patch.object(torch, "is_autocast_enabled", is_enabled),
+        mock.patch.object(torch, "get_autocast_dtype", fast_dtype),
+        mock.patch.object(torch, "get_autocast_gpu_dtype", fast_dtype),
+        mock.patch("torch.utils.checkpoint._infer_device_type", on_cuda),
+        mock.patch("torch.amp.is_autocast_available", return_value=True),
     )
     for one in patched:
         one.start()

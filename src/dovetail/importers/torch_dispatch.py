@@ -1,4 +1,4 @@
-"""Below autograd: every operator that PyTorch dispatches on meta tensors, in order, and the memory that is live then."""
+"""Below autograd: every operator that PyTorch dispatches on meta tensors, in order, and the memory that is live."""
 
 from __future__ import annotations
 
@@ -143,8 +143,7 @@ class DispatchRecorder(TorchDispatchMode):
             made = special(self, func, args, kwargs)
             if made is not NotImplemented:
                 return made
-        made = self.numbers.run(func, schema.word, schema.is_inplace, args, kwargs)
-        return made
+        return self.numbers.run(func, schema.word, schema.is_inplace, args, kwargs)
 
     def _record(
         self, schema: _Schema, args: Any, kwargs: Any, outputs: list[torch.Tensor], within_bytes: int = 0

@@ -44,7 +44,6 @@ class Numbers:
             return None
         return found
 
-
     def guess(self, tensor: torch.Tensor) -> torch.Tensor:
         """Numbers for one that has none: halves, and ones of whole numbers."""
         self.note("code reads numbers that are not known without data; halves and ones were given")

@@ -47,7 +47,9 @@ class StepJob:
             raise InvalidInput(f"torch.optim has no optimizer {self.optimizer!r}{hint}", "--optimizer")
 
 
-def recorded_step(model: torch.nn.Module, args: Any, kwargs: Any, job: StepJob, loss: Loss | None = None) -> DispatchedStep:
+def recorded_step(
+    model: torch.nn.Module, args: Any, kwargs: Any, job: StepJob, loss: Loss | None = None
+) -> DispatchedStep:
     """A step of `model`, which is on meta, from the gradients' being freed to the end of the optimizer's update."""
     recorder, autocast = DispatchRecorder(), Autocast()
     model.zero_grad(set_to_none=True)
@@ -162,7 +164,9 @@ def _state(model: torch.nn.Module, optimizer: torch.optim.Optimizer, args: Any, 
 def _checkpoint(model: torch.nn.Module) -> None:
     enable = getattr(model, "gradient_checkpointing_enable", None)
     if enable is None:
-        message = f"{type(model).__name__} has no gradient_checkpointing_enable; call torch.utils.checkpoint in its forward"
+        message = (
+            f"{type(model).__name__} has no gradient_checkpointing_enable; call torch.utils.checkpoint in its forward"
+        )
         raise InvalidInput(message, "--checkpoint")
     enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
@@ -171,8 +175,8 @@ def _checkpoint(model: torch.nn.Module) -> None:
 def _fused_on_meta() -> Iterator[None]:
     """Optimizers take meta tensors as those of a GPU."""
     with (
-        mock.patch("torch.optim.optimizer._get_fused_kernels_supported_devices", lambda: ["meta", "cuda"]),
-        mock.patch("torch.optim.optimizer._get_foreach_kernels_supported_devices", lambda: ["meta", "cuda"]),
+        mock.patch("torch.optim.optimizer._get_fused_kernels_supported_devices", return_value=["meta", "cuda"]),
+        mock.patch("torch.optim.optimizer._get_foreach_kernels_supported_devices", return_value=["meta", "cuda"]),
     ):
         yield
 

@@ -89,7 +89,9 @@ def _head(record: Record) -> Table:
         ("runs", f"{record['num_operators']:,} operators, {record['num_kernels']:,} kernels"),
         *(("note", note) for note in record["notes"]),
     )  # fmt: skip
-    title = f"step on {record['chip']}: batch {record['batch']:,}" + (f", seq {record['seq']:,}" if record["seq"] > 1 else "")
+    title = f"step on {record['chip']}: batch {record['batch']:,}" + (
+        f", seq {record['seq']:,}" if record["seq"] > 1 else ""
+    )
     return Table(title=title, rows=rows)
 
 

@@ -25,7 +25,7 @@ NUM_STEPS = 3  # after which blocks lie as in every later step
 
 @dataclass(slots=True, eq=False)
 class _Block:
-    size: int
+    size_bytes: int
     address: int
     is_free: bool = True
     before: _Block | None = None
@@ -43,28 +43,28 @@ class CachingAllocator:
     _blocks: dict[int, _Block] = field(default_factory=dict)  # free ones, by address
 
     def allocate(self, num_bytes: int) -> _Block:
-        size = -(-max(num_bytes, 1) // BLOCK_BYTES) * BLOCK_BYTES
-        is_small = size <= SMALL_BYTES
+        size_bytes = -(-max(num_bytes, 1) // BLOCK_BYTES) * BLOCK_BYTES
+        is_small = size_bytes <= SMALL_BYTES
         pool = self._free[is_small]
-        place = bisect_left(pool, (size, -1))
+        place = bisect_left(pool, (size_bytes, -1))
         if place < len(pool):
             block = self._blocks.pop(pool.pop(place)[1])
         else:
-            block = self._segment(size, is_small)
-        rest = block.size - size
+            block = self._segment(size_bytes, is_small)
+        rest = block.size_bytes - size_bytes
         if rest >= BLOCK_BYTES if is_small else rest > SMALL_BYTES:
-            left = _Block(size=rest, address=block.address + size, before=block, after=block.after)
+            left = _Block(size_bytes=rest, address=block.address + size_bytes, before=block, after=block.after)
             if block.after is not None:
                 block.after.before = left
-            block.after, block.size = left, size
+            block.after, block.size_bytes = left, size_bytes
             self._keep(left, is_small)
         block.is_free = False
-        self.allocated_bytes += block.size
+        self.allocated_bytes += block.size_bytes
         self.peak_bytes = max(self.peak_bytes, self.allocated_bytes)
         return block
 
     def free(self, block: _Block, *, is_small: bool) -> None:
-        self.allocated_bytes -= block.size
+        self.allocated_bytes -= block.size_bytes
         block.is_free = True
         for other in (block.before, block.after):
             if other is not None and other.is_free:
@@ -72,30 +72,30 @@ class CachingAllocator:
                 block = _joined(block, other)
         self._keep(block, is_small)
 
-    def _segment(self, size: int, is_small: bool) -> _Block:
+    def _segment(self, size_bytes: int, is_small: bool) -> _Block:
         if is_small:
             whole = SMALL_SEGMENT_BYTES
-        elif size < LARGEST_SHARED_BYTES:
+        elif size_bytes < LARGEST_SHARED_BYTES:
             whole = LARGE_SEGMENT_BYTES
         else:
-            whole = -(-size // ROUND_BYTES) * ROUND_BYTES
-        block = _Block(size=whole, address=self.reserved_bytes)
+            whole = -(-size_bytes // ROUND_BYTES) * ROUND_BYTES
+        block = _Block(size_bytes=whole, address=self.reserved_bytes)
         self.reserved_bytes += whole
         return block
 
     def _keep(self, block: _Block, is_small: bool) -> None:
-        insort(self._free[is_small], (block.size, block.address))
+        insort(self._free[is_small], (block.size_bytes, block.address))
         self._blocks[block.address] = block
 
     def _drop(self, block: _Block, is_small: bool) -> None:
         pool = self._free[is_small]
-        del pool[bisect_left(pool, (block.size, block.address))]
+        del pool[bisect_left(pool, (block.size_bytes, block.address))]
         del self._blocks[block.address]
 
 
 def _joined(block: _Block, other: _Block) -> _Block:
     first, second = (other, block) if other.address < block.address else (block, other)
-    first.size += second.size
+    first.size_bytes += second.size_bytes
     first.after = second.after
     if first.after is not None:
         first.after.before = first

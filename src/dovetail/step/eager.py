@@ -31,8 +31,8 @@ TO_HOST = "cpu"
 class HostPace:
     """Seconds of the host for what PyTorch does before the device has work, in the forward and in the backward pass.
 
-    Those of the machine that data/hf_steps was measured on (fitted on its 22 eager steps); another host is
-    `times` as slow.
+    Those of the machine that data/hf_steps was measured on (fitted on its 22 eager steps); another host takes
+    `slowdown` times as long.
     """
 
     forward_kernel_s: float = 17 * MICRO  # an operator that launches a kernel, Python's part of it included
@@ -43,24 +43,26 @@ class HostPace:
     more_kernels_s: float = 4 * MICRO  # each further kernel of one operator: a launch alone
     update_s: float = 500 * MICRO  # an optimizer's step
     parameter_s: float = 9 * MICRO  # and each tensor that it updates
-    compiled_kernel_s: float = 7 * MICRO  # a kernel of a compiled graph: Inductor's wrapper calls Triton's launcher; estimate
+    compiled_kernel_s: float = (
+        7 * MICRO
+    )  # a kernel of a compiled graph: Inductor's wrapper calls Triton's launcher; estimate
     guard_s: float = 8 * MICRO  # a parameter of a compiled graph, before its first kernel: guards and autograd's inputs
-    times: float = 1.0
+    slowdown: float = 1.0
 
     def __post_init__(self) -> None:
-        if not 0 < self.times < float("inf"):
-            raise InvalidInput(f"a host is a positive number of times as slow; got {self.times:g}")
+        if not 0 < self.slowdown < float("inf"):
+            raise InvalidInput(f"a host is a positive number of times as slow; got {self.slowdown:g}")
 
     def operator_s(self, op: DispatchedOp, num_launches: int) -> float:
         if op.phase == OPTIMIZER:
-            return self.times * (num_launches > 0) * self.more_kernels_s
+            return self.slowdown * (num_launches > 0) * self.more_kernels_s
         if op.is_compiled:
-            return self.times * num_launches * self.compiled_kernel_s
+            return self.slowdown * num_launches * self.compiled_kernel_s
         is_forward = op.phase == FORWARD
         if not num_launches:
-            return self.times * (self.forward_view_s if is_forward else self.backward_view_s)
+            return self.slowdown * (self.forward_view_s if is_forward else self.backward_view_s)
         first_s = self.forward_kernel_s if is_forward else self.backward_kernel_s
-        return self.times * (first_s + (num_launches - 1) * self.more_kernels_s)
+        return self.slowdown * (first_s + (num_launches - 1) * self.more_kernels_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -116,7 +118,7 @@ def eager_step(step: DispatchedStep, chip: Chip, host: HostPace | None = None) -
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepMemory:
-    """The most that PyTorch's allocator hands out at once (`max_memory_allocated`), and what it has reserved by then."""
+    """The most that PyTorch's allocator hands out at once (`max_memory_allocated`), and what it has reserved."""
 
     peak_bytes: float
     reserved_bytes: float
@@ -137,12 +139,12 @@ def _host_s(step: DispatchedStep, host: HostPace, launches: FloatArray) -> list[
     found = []
     was_update = is_entered = False
     for op, calls, count in zip(step.ops, step.module_calls, launches.tolist(), strict=True):
-        own_s = host.operator_s(op, int(count)) + calls * host.module_s * host.times
+        own_s = host.operator_s(op, int(count)) + calls * host.module_s * host.slowdown
         is_update = op.phase == OPTIMIZER
         if is_update and not was_update:
-            own_s += host.times * (host.update_s + host.parameter_s * step.num_updated)
+            own_s += host.slowdown * (host.update_s + host.parameter_s * step.num_updated)
         if op.is_compiled and op.phase == FORWARD and not is_entered:
-            own_s += host.times * host.guard_s * step.num_updated
+            own_s += host.slowdown * host.guard_s * step.num_updated
             is_entered = True
         was_update = is_update
         found.append(own_s)

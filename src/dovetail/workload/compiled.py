@@ -43,9 +43,13 @@ class FusedKernel:
     num_online: int = 0
     num_welford: int = 0
     num_unaligned: int = 0  # elements that no wide load or store covers, as rows do not start at multiples of 16 bytes
-    is_outer: bool = False  # a reduction whose rows, and not its columns, lie next to each other
     is_persistent: bool = False  # a reduction that keeps a row in registers
     is_accumulating: bool = False  # a reduction along rows that adds up columns too, in a workspace a block
+
+    @property
+    def is_outer(self) -> bool:
+        """A reduction whose rows, and not its columns, lie next to each other."""
+        return self.is_reduction and 2 * self.strided_bytes > self.moved_bytes
 
     @property
     def is_reduction(self) -> bool:

@@ -257,9 +257,9 @@ def test_every_product_of_a_batch_has_partial_sums_of_its_own():
     columns = chip_columns((paper(sram_bytes_per_s=1000.0),))
 
     def sums_s(b: float, m: float, n: float) -> float:
-        sizes = {name: np.array([[float(size)]]) for name, size in (("b", b), ("m", m), ("n", n), ("k", 64.0))}
-        one = np.ones((1, 1))
-        return float(partial_sums_s(Products(**sizes, rate_flop_per_s=one, element_bytes=2 * one), columns).item())
+        b_size, m_size, n_size, k_size, one = (np.array([[float(size)]]) for size in (b, m, n, 64.0, 1.0))
+        shape = Products(b=b_size, m=m_size, n=n_size, k=k_size, rate_flop_per_s=one, element_bytes=2 * one)
+        return float(partial_sums_s(shape, columns).item())
 
     assert sums_s(1, 8, 8) == close(2 * 4 * 8 * 8 / 1000)  # fp32, there and back
     assert sums_s(3, 8, 8) == close(3 * sums_s(1, 8, 8))

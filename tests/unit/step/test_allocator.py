@@ -71,7 +71,7 @@ def test_nothing_is_lost_and_no_less_is_reserved_than_handed_out(sizes: list[int
     held = []
     for size in sizes:
         held.append((allocator.allocate(size), size <= MIB))
-        assert allocator.reserved_bytes >= allocator.allocated_bytes >= sum(block.size for block, _ in held)
+        assert allocator.reserved_bytes >= allocator.allocated_bytes >= sum(block.size_bytes for block, _ in held)
         if len(held) > 3:
             block, is_small = held.pop(random.randrange(len(held)))  # type: ignore[attr-defined]
             allocator.free(block, is_small=is_small)

@@ -57,10 +57,10 @@ def test_small_kernels_take_the_pace_of_the_host_and_large_ones_that_of_the_devi
 
 def test_twice_as_slow_a_host_doubles_a_step_that_waits_for_it() -> None:
     ops = step(*(add(1024) for _ in range(50)))
-    once, twice = (eager_step(ops, CHIP, HostPace(times=times)).step_s for times in (1.0, 2.0))
+    once, twice = (eager_step(ops, CHIP, HostPace(slowdown=times)).step_s for times in (1.0, 2.0))
     assert twice == pytest.approx(2 * once, rel=0.05)
     with pytest.raises(InvalidInput, match="positive number of times"):
-        HostPace(times=0.0)
+        HostPace(slowdown=0.0)
 
 
 def test_views_and_modules_cost_the_host_alone() -> None:

@@ -25,7 +25,7 @@ def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, 
         raise InvalidInput("steps of models that a table names are recorded by dovetail validate FILE.csv")
     chip = chip_for(given)
     cases = step_cases(measurements)
-    step_s, peak_gib = measurements.positive("iter_ms") * MILLI, measurements.positive("peak_gib")
+    step_s, peak = measurements.positive("iter_ms") * MILLI, measurements.positive("peak_gib")
     found = record_steps(cases, chip)
     kept = [row for row, one in enumerate(found) if isinstance(one, StepFigures)]
     failed = Counter(f"{cases[row].words}: {one}" for row, one in enumerate(found) if isinstance(one, DovetailError))
@@ -40,7 +40,7 @@ def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, 
     def predicted_s(chip: Chip) -> FloatArray:
         return np.array([one.step_s for one in of(chip)])
 
-    def predicted_gib(chip: Chip) -> FloatArray:
+    def predicted_peak(chip: Chip) -> FloatArray:
         return np.array([one.peak_bytes / GIBI for one in of(chip)])
 
     time = Prepared(
@@ -58,8 +58,8 @@ def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, 
         time,
         name=f"{measurements.name} memory",
         unit="GiB",
-        measured=peak_gib[kept],
-        predicted=predicted_gib,
+        measured=peak[kept],
+        predicted=predicted_peak,
         promise=promise_for(chip, MEMORY),
         skipped=(),
     )
@@ -70,9 +70,7 @@ def step_cases(table: Measurements) -> list[StepCase]:
     counts = [table.counts(column).tolist() for column in ("batch", "seq")]
     flags = [table.counts(column, least=0).tolist() for column in ("recompute", "amp")]
     return [
-        StepCase(
-            model=model, batch=batch, seq=seq, mode=mode, is_checkpointed=bool(again), is_autocast=bool(autocast)
-        )
+        StepCase(model=model, batch=batch, seq=seq, mode=mode, is_checkpointed=bool(again), is_autocast=bool(autocast))
         for model, mode, batch, seq, again, autocast in zip(
             table.words("model"), table.words("mode"), *counts, *flags, strict=True
         )

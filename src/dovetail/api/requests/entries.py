@@ -3,7 +3,19 @@
 # Annotations are evaluated here: the options in them are what commands are built from.
 from typing import TYPE_CHECKING, Annotated
 
-from dovetail.api.requests.option import COUNT, FLAG, SWITCH, TEXT, VALUE, Kind, Option, Request, argument, python_call
+from dovetail.api.requests.option import (
+    COUNT,
+    FLAG,
+    SLOWDOWN,
+    SWITCH,
+    TEXT,
+    VALUE,
+    Kind,
+    Option,
+    Request,
+    argument,
+    python_call,
+)
 
 if TYPE_CHECKING:
     from os import PathLike  # in annotations that are text
@@ -70,6 +82,9 @@ def capture(
     ] = False,
     compile: Annotated["bool", Option("With --chip: under torch.compile.", kind=FLAG)] = False,
     optimizer: Annotated["str", Option("With --chip: a class of torch.optim.", "NAME")] = "adamw",
+    host_slowdown: Annotated[
+        "float", Option("With --chip: how many times as long as the measured host yours takes.", "X", SLOWDOWN)
+    ] = 1.0,
     cache: Annotated[
         "bool",
         Option("Keep captures under a hash of all that decides them, and take them from there.", kind=SWITCH),
@@ -82,7 +97,8 @@ def capture(
     is called with: a tensor, a tuple or a mapping of them, or text such as "input_ids:int64[2,512]". Models of
     transformers know theirs, and take `batch` and `seq`. Positions are the second dim of integer inputs, or `seq_dim`.
     With a `chip`, `steps` has the step that the code takes on one of it, operator by operator: under `autocast`, with
-    `checkpoint` or `compile`, and with an `optimizer` of torch.optim.
+    `checkpoint` or `compile`, with an `optimizer` of torch.optim, and with a host that takes `host_slowdown` times as
+    long as the one that was measured.
     """
     request = CaptureRequest.of_arguments(locals())
     from dovetail.api.captured import found_capture

@@ -3,7 +3,18 @@
 # Annotations are evaluated here: the options in them are what commands are built from.
 from typing import TYPE_CHECKING, Annotated
 
-from dovetail.api.requests.option import FLAG, REPEATED, TEXT, VALUE, Option, Request, argument, counts, python_call
+from dovetail.api.requests.option import (
+    FLAG,
+    REPEATED,
+    SLOWDOWN,
+    TEXT,
+    VALUE,
+    Option,
+    Request,
+    argument,
+    counts,
+    python_call,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence  # in annotations that are text
@@ -38,6 +49,10 @@ def validate(
         "str | PathLike[str]",
         Option("The Python file with the configurations that a table of steps names; read, not run.", "FILE", TEXT),
     ] = "",
+    host_slowdown: Annotated[
+        "float",
+        Option("Of recorded steps: how many times as long as our measured host the table's takes.", "X", SLOWDOWN),
+    ] = 1.0,
     worst: Annotated["SupportsIndex", Option("How many of each set's worst rows to show.", "N", counts(least=0))] = 1,
     profile: Annotated[
         "str | PathLike[str] | Sequence[str | PathLike[str]]",
@@ -58,7 +73,8 @@ def validate(
 
     Without an argument, with what ships: h200, array-sims, dies and astra-sim. A `target` is a set by name, a CSV
     file, a folder of them, or results as JSON. `cases` is a Python file with the configurations of models that a table
-    of steps names; without it, those beside the table are read. `worst` is how many of each set's worst rows are shown, 0 for none.
+    of steps names; without it, those beside the table are read. `host_slowdown` is how many times as long as the host
+    that we measured the table's takes. `worst` is how many of each set's worst rows are shown, 0 for none.
     `profile` is a trace of PyTorch's profiler or of Chakra, or several: every operator of it is a row. `all` compares
     with every set that is here, times the commonest operations beside other tools, and proves gaps; it takes minutes.
     """

@@ -25,10 +25,12 @@ LINE_BYTES = 128.0  # of the first cache
 BLOCK_ELEMENTS = 512.0  # of a block of 128 threads, four each: what finds its sectors in the first cache
 WIDE_BYTES = 4
 SECTOR_RATIO = 1.07  # sectors that a warp's accesses split (contiguous_t of eager_ops.csv, 5 rows)
-STRIDED_STEPS, UNROLLED_STEPS = (
-    1.6,
-    2.4,
-)  # round trips of their start beyond a vectorised kernel's (small ones of profiles)
+# Round trips of their start beyond a vectorised kernel's (40 small kernels of profiled steps).
+STRIDED_STEPS, UNROLLED_STEPS = 1.3, 1.9
+AGAIN_FRAC = 0.75  # of that, where an expanded operand is read again and again (T5's bias, 4 kernels of profiles)
+SPREAD_SLOTS = 33.0  # an element written beside gaps: parts of sectors (8 kernels of profiles)
+# of their slots that wait for memory: saved where the shared cache has it (casts of 25 MB, 6 kernels)
+WAITS_FRAC = 0.18
 MAX_INDEX_BYTES = 2.0**31  # operands beyond it are cut in halves, so that 32-bit offsets do (TensorIterator.cpp)
 
 
@@ -121,13 +123,17 @@ def pointwise(
         own_slots *= WIDE_RATIO if item_bytes(out) >= WIDE_BYTES and not is_mixed else 1.0
         own_slots += STRIDED_CAST_SLOTS * num_operands if is_mixed else 0.0
         own_slots = max(own_slots, slots) + APART_SLOTS * apart_frac(walked, (out, *operands))
+        own_slots += SPREAD_SLOTS if walked.strides[0][0] > 1 else 0.0
         sram_bytes = sectors_bytes(walked, (out, *operands))
     largest = max(float(one.num_elements * item_bytes(one)) for one in (out, *operands, *outputs))
     num_kernels = 1
     while largest / num_kernels > MAX_INDEX_BYTES:
         num_kernels *= 2
+    is_copied = name == "copy" and word == "vectorized" and out.dtype == operands[0].dtype
     kernel = VectorKernel(
-        name=f"{word} {name}",
+        name="memcpy" if is_copied else f"{word} {name}",
+        is_cold=is_copied or not operands,
+        waits_frac=0.0 if word == "vectorized" else WAITS_FRAC,
         read_bytes=reads / num_kernels,
         write_bytes=writes / num_kernels,
         slots=elements * own_slots / num_kernels,
@@ -165,5 +171,6 @@ def sectors_bytes(walked: Iteration, operands: Sequence[TensorMeta]) -> float:
         sector = min(SECTOR_BYTES, strides[0] * size)
         is_next = len(strides) > 1 and 0 < strides[1] * size < SECTOR_BYTES
         shared = max(1.0, min(SECTOR_BYTES / size, BLOCK_ELEMENTS / walked.extents[0])) if is_next else 1.0
-        found += elements * max(sector / shared, size)
+        is_again = any(stride == 0 for stride in strides)  # expanded: it stays in the cache
+        found += elements * max(sector / shared, size) * (AGAIN_FRAC if is_again else 1.0)
     return SECTOR_RATIO * found

@@ -25,6 +25,8 @@ class VectorKernel:
     slots: float = 0.0  # of the lanes, all elements together
     sram_bytes: float = 0.0  # through the shared cache, where that is more than the bytes moved: whole sectors
     steps: float = 0.0  # memory round trips one after another, beside the traffic
+    is_cold: bool = False  # it finds nothing in the shared cache, whatever ran before
+    waits_frac: float = 0.0  # of its slots, those that wait for memory, and less for the shared cache
     access: Access = Access.STREAM  # rows of norms, softmax and losses wait as `cost.vector` has it
     rows: float = 1.0
     cols: float = 1.0

@@ -21,7 +21,7 @@ from dovetail.cost.families.rows import (
 )
 from dovetail.cost.mapping.on_chips import array_products
 from dovetail.cost.op_cost import Setting
-from dovetail.cost.products import Products, unit_s
+from dovetail.cost.products import SPLITS, Products, unit_s
 from dovetail.workload.graph import BoolArray, FloatArray, Phase
 from dovetail.workload.operators import code_of, dtype_code
 
@@ -31,17 +31,19 @@ SCALED = (dtype_code("fp8"), dtype_code("int8"), dtype_code("fp4"))
 _RECURRENT, _EXPERT = code_of("recurrent_linear"), code_of("expert_linear")
 
 
-def product_costing(rows: Rows) -> Costing:
+def product_costing(rows: Rows, *, fill_frac: FloatArray | float = 1.0, splits: tuple[int, ...] = SPLITS) -> Costing:
     """Tiles on the units, or a mapping on arrays, beside traffic from HBM.
 
     Products of an update run more than once, or every so many steps.
     """
     is_update = rows.phase == Phase.UPDATE
     if not bool(is_update.any()):
-        return _costing_of_one(rows)
+        return _costing_of_one(rows, fill_frac, splits)
     runs = np.where(is_update[:, None], rows.work_frac, 1.0)
     one = _costing_of_one(
-        replace(rows, flop=rows.flop / runs, in_bytes=rows.in_bytes / runs, out_bytes=rows.out_bytes / runs)
+        replace(rows, flop=rows.flop / runs, in_bytes=rows.in_bytes / runs, out_bytes=rows.out_bytes / runs),
+        fill_frac,
+        splits,
     )
 
     def parts(chips: ChipColumns, setting: Setting) -> RowCosts:
@@ -51,7 +53,7 @@ def product_costing(rows: Rows) -> Costing:
     return parts
 
 
-def _costing_of_one(rows: Rows) -> Costing:
+def _costing_of_one(rows: Rows, fill_frac: FloatArray | float, splits: tuple[int, ...]) -> Costing:
     """Of products that run once."""
     is_recurrent = (rows.kind == _RECURRENT)[:, None]
     is_stepwise = is_recurrent & (rows.phase != Phase.WEIGHT_GRAD)[:, None]
@@ -86,6 +88,8 @@ def _costing_of_one(rows: Rows) -> Costing:
             k=k,
             rate_flop_per_s=loop_flop_per_s(rows, chips) * rows.load_frac,
             element_bytes=rows.operand_bytes,
+            fill_frac=fill_frac,
+            splits=splits,
         )
         tensor_s, sram_bytes = (num_steps * column for column in unit_s(shape, chips))
         unit_j = rows.flop * tensor_j_per_flop(rows, chips) + sram_bytes * chips.sram_j_per_byte

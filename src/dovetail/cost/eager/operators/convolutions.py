@@ -52,6 +52,8 @@ NHWC_REDUCE_STEPS = 0.06  # an image: its part of the weights' gradient is added
 DIRECT_WINDOW, DIRECT_OUTPUTS = 16, 32  # largest window; outputs are padded to it
 DIRECT_SLOTS = {False: 4.95, True: 5.8}  # by whether channels are last
 PADDED_SLOTS = 0.64  # a product of padded channels
+WEIGHT_TAP_SLOTS, WEIGHT_OUTPUTS = 268.0, 175.0  # weight gradient: a pixel and element of the window, 8 ps; 7 kernels
+WEIGHT_REDUCE_STEPS = 30.0
 # Pooling: slots an output, and an element of its window (max_pool3s2, avg_pool3s1: 48 rows; 24 kernels of profiles).
 MAX_POOL_SLOTS = {False: (291.0, 27.2), True: (245.0, 38.0)}  # by whether channels are last
 AVERAGE_POOL_SLOTS = {False: (0.0, 45.4), True: (0.0, 82.6)}
@@ -104,7 +106,7 @@ def _convolved(op: DispatchedOp, source: TensorMeta, weight: TensorMeta, out: Te
     if is_transposed:
         source, out = out, source
         phase = {Phase.FORWARD: Phase.INPUT_GRAD, Phase.INPUT_GRAD: Phase.FORWARD}.get(phase, phase)
-    is_last = _is_last(source, weight, out)
+    is_last = _is_last(source, weight)
     channels, outputs = weight.shape[1], weight.shape[0] // groups
     if groups > 1 and channels == 1 and not is_transposed:
         return _depthwise(op, source, weight, out, phase, is_last=is_last)
@@ -113,8 +115,8 @@ def _convolved(op: DispatchedOp, source: TensorMeta, weight: TensorMeta, out: Te
     in_bytes, out_bytes = sum(float(one.num_bytes) for one in read), float(made.num_bytes)
     is_plain = window == 1 and all(one == 1 for one in stride) and groups == 1
     dtype = _tf32(source.dtype)
-    if channels < PADDED_CHANNELS and phase == Phase.FORWARD and groups == 1:
-        return _few_channels(source, weight, out, is_last=is_last)
+    if channels < PADDED_CHANNELS and phase != Phase.INPUT_GRAD and groups == 1:
+        return (_few_channels if phase == Phase.FORWARD else _few_channels_weight)(source, weight, out, is_last=is_last)
     if is_plain:
         m, n, k = pixels, outputs, channels
         if phase == Phase.INPUT_GRAD:
@@ -166,6 +168,20 @@ def _few_channels(source: TensorMeta, weight: TensorMeta, out: TensorMeta, *, is
     if is_last:
         return (_padded(source), kernel)
     return (_turned(source, "nchw to nhwc"), _turned(weight, "nchw to nhwc"), kernel, _turned(out, "nhwc to nchw"))
+
+
+def _few_channels_weight(source: TensorMeta, weight: TensorMeta, out: TensorMeta, *, is_last: bool) -> Launched:
+    """Pixels stream past the window of padded channels; beyond so many outputs they stream again."""
+    window, pixels = prod(weight.shape[2:]), out.num_elements / out.shape[1]
+    slots = pixels * window * WEIGHT_TAP_SLOTS * max(1.0, weight.shape[0] / WEIGHT_OUTPUTS)
+    kernel = VectorKernel(
+        name="conv padded weight_grad", read_bytes=float(source.num_bytes + out.num_bytes), slots=slots
+    )
+    reduce = VectorKernel(name="conv reduce", steps=WEIGHT_REDUCE_STEPS)
+    if is_last:
+        return (_padded(source), kernel, reduce)
+    turned = _turned(weight, "nhwc to nchw")
+    return (_turned(source, "nchw to nhwc"), _turned(out, "nchw to nhwc"), kernel, reduce, turned)
 
 
 def _depthwise(

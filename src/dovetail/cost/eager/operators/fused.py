@@ -16,15 +16,19 @@ ANGLE_SLOTS = 40  # fp32, whose range is reduced first: rotary embeddings, 5 ker
 RANDOM_SLOTS = 110  # Philox: dropout, 3 kernels
 ONLINE_SLOTS = 22  # each of the two numbers of a softmax taken online: the loss, 3 kernels
 WELFORD_SLOTS = 9  # each of the three numbers of a running variance: batch norms, 4 kernels
+MERGE_SLOTS = (
+    210_000  # a row: threads merge their running variances, ten times over: OPT's norm of 2,560 columns, 1 kernel
+)
 UNALIGNED_SLOTS = 15  # an element moved by itself: logits of 50,257 columns, 2 kernels
 # Share of a stream's pace, fitted likewise.
-OUTER_FRAC = 0.85  # neighbouring threads add up columns of their own: 9 kernels
+OUTER_FRAC = 0.85  # neighbouring threads add up columns of their own: 10 kernels
 ACCUMULATING_FRAC = 0.83  # a block takes rows one after another, and adds up columns beside them: 6 kernels
 ATOMIC_BYTES = 4.0  # of a number that is added atomically: Inductor adds in fp32
-REDUCTION_STEPS = 1.0  # round trips after the last element: warps hand in what they have; estimate
+REDUCTION_STEPS = 2.0  # round trips after the last element: warps hand in what they have; small sums of OPT, 3 kernels
 
 
 def slots(kernel: FusedKernel) -> float:
+    num_welford = 0 if kernel.is_persistent else kernel.num_welford  # rows in registers: the mean, then the variance
     return float(
         kernel.num_plain
         + LOAD_SLOTS * kernel.num_loads
@@ -33,8 +37,9 @@ def slots(kernel: FusedKernel) -> float:
         + ANGLE_SLOTS * kernel.num_angles
         + RANDOM_SLOTS * kernel.num_random
         + ONLINE_SLOTS * kernel.num_online
-        + WELFORD_SLOTS * kernel.num_welford
+        + WELFORD_SLOTS * num_welford
         + UNALIGNED_SLOTS * kernel.num_unaligned
+        + MERGE_SLOTS * kernel.num_rows * (num_welford > 0 and not kernel.is_outer)
     )
 
 

@@ -19,6 +19,7 @@ from dovetail.cost.eager.launches import (
     result,
     tensors,
 )
+from dovetail.cost.families.rows import VECTOR_BYTES
 from dovetail.cost.kernels import Access
 from dovetail.units import KIBI
 from dovetail.workload.dispatched import DispatchedOp, TensorMeta
@@ -71,7 +72,7 @@ def _softmax(op: DispatchedOp, *, passes: float, name: str) -> VectorKernel:
     rows, cols = rows_of(out, dim)
     source = first(op)
     size = float(item_bytes(source))
-    is_long = cols * size > SMEM_BYTES
+    is_long, is_part = cols * size > SMEM_BYTES, cols * size % VECTOR_BYTES != 0
     moved = sum(float(one.num_bytes) for one in tensors(op)[:2] if one.num_elements == out.num_elements)
     is_inner = not out.shape or dim % len(out.shape) == len(out.shape) - 1
     if is_inner and cols <= WARP_COLS:
@@ -86,13 +87,14 @@ def _softmax(op: DispatchedOp, *, passes: float, name: str) -> VectorKernel:
         write_bytes=float(out.num_bytes),
         access=(Access.LONG_SOFTMAX if is_long else Access.SOFTMAX) if is_inner else Access.STREAM,
         streams=1,
-        slots=out.num_elements * SOFTMAX_SLOTS,
+        slots=out.num_elements * (UNALIGNED_SLOTS if is_part and not is_long else SOFTMAX_SLOTS),
         rows=rows,
         cols=cols,
         element_bytes=size,
     )
 
 
+UNALIGNED_SLOTS = 107.0  # rows that are no whole vectors: loads one by one (rows of 2,049, one kernel of profiles)
 SOFTMAX_SLOTS = 24.0  # exponential, maximum and sum of an element; below what memory hides but for short rows
 
 
@@ -108,7 +110,9 @@ def softmax_backward(op: DispatchedOp) -> Launched:
     if not out.num_elements:
         return ()
     rows, cols = rows_of(out, int(number(op, "dim", -1.0)))
-    slots = WARP_BACKWARD_SLOTS * rows * _padded(cols) if cols <= WARP_COLS else 0.0
+    is_part = cols * item_bytes(gradient) % VECTOR_BYTES != 0
+    slots = out.num_elements * (UNALIGNED_SLOTS if is_part else 0.0)
+    slots = WARP_BACKWARD_SLOTS * rows * _padded(cols) if cols <= WARP_COLS else slots
     moved = float(gradient.num_bytes + saved.num_bytes)
     return (VectorKernel(name="softmax backward", read_bytes=moved, write_bytes=float(out.num_bytes), slots=slots),)
 

@@ -11,6 +11,10 @@ from dovetail.workload.dispatched import DispatchedOp, TensorMeta
 
 # Rows of a few elements: slots of a row's own sum over a warp (mean and sum over heads of 128, 21 kernels of profiles).
 ROW_SLOTS = 9400.0
+ELEMENT_SLOTS = (
+    32.0  # an element of one or two bytes, which no load brings enough of (`all` and `max`, 4 kernels of those)
+)
+LEAST_STEPS = 3.0  # round trips of the smallest
 SPREAD_SLOTS = 53.0  # an element whose place takes a division: the dims added up do not merge (12 kernels of profiles)
 # Fitted on mean_last_fp32 of eager_ops.csv (5 rows): round trips of a block that adds up rows, where the chip is full.
 ROW_STEPS = 8.0
@@ -38,13 +42,18 @@ def reduction(name: str, source: TensorMeta, out: TensorMeta, dims: tuple[int, .
     }
     if out.num_elements <= 1:
         return VectorKernel(
-            name=f"reduce all {name}", streams=1, steps=ALL_STEPS * _filled(elements), cols=elements, **own
+            name=f"reduce all {name}",
+            streams=1,
+            steps=ALL_STEPS * _filled(elements),
+            slots=ELEMENT_SLOTS * elements,
+            cols=elements,
+            **own,
         )
     fastest = min((d for d in range(ndim) if source.shape[d] > 1), key=lambda d: source.strides[d] or 1, default=0)
     if fastest in reduced:
         is_spread = not _is_merged(source, reduced)
-        slots = max(kept * ROW_SLOTS, SPREAD_SLOTS * elements if is_spread else 0.0)
-        steps = ROW_STEPS * _filled(elements)
+        slots = max(kept * ROW_SLOTS, (SPREAD_SLOTS if is_spread else ELEMENT_SLOTS) * elements)
+        steps = max(ROW_STEPS * _filled(elements), LEAST_STEPS)
         return VectorKernel(name=f"reduce rows {name}", streams=1, steps=steps, slots=slots, cols=elements, **own)
     return VectorKernel(
         name=f"reduce columns {name}", access=Access.COLUMN_SUM, rows=max(elements / kept, 1.0), cols=kept, streams=1,

@@ -22,13 +22,12 @@ from torch._inductor.codegen.triton import TritonKernel, TritonScheduling
 from torch._inductor.debug import DebugContext
 from torch._inductor.dependencies import MemoryDep
 from torch._inductor.graph import GraphLowering
-from torch._inductor.runtime.hints import ReductionHint
 from torch._inductor.utils import get_dtype_size, get_fused_kernel_name
 from torch._inductor.virtualized import V
 
 from dovetail.errors import NotModelled
-from dovetail.importers.inductor_device import move_to_cuda
 from dovetail.importers.torch_dispatch import DTYPES
+from dovetail.importers.torch_inductor_device import move_to_cuda
 from dovetail.workload.compiled import FUSED, FusedKernel
 from dovetail.workload.dispatched import Argument, DispatchedOp, TensorMeta
 
@@ -90,14 +89,23 @@ Event = Allocate | Alias | Free | DispatchedOp
 class CompiledGraph:
     """A graph that Inductor has planned; called with meta tensors it hands its kernels to `sink` and gives outputs."""
 
-    def __init__(self, inputs: Sequence[str], events: Sequence[Event], outputs: Sequence[Output | None]) -> None:
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        events: Sequence[Event],
+        outputs: Sequence[Output | None],
+        *,
+        is_backward: bool = False,
+    ) -> None:
         self.inputs, self.events, self.outputs = tuple(inputs), tuple(events), tuple(outputs)
+        self.is_backward, self.num_recorded = is_backward, 0
         self._boxed_call = True  # it takes its arguments as a list, and lets go of each with its last use
         self.sink: Sink | None = None
         self.recorder: Any = None
 
     def __call__(self, args: list[Any]) -> list[Any]:
         if self.recorder is not None:
+            self.num_recorded += 1
             self.recorder.is_recording = False  # allocations are followed, and are no operators
         try:
             return self._run(args)
@@ -164,6 +172,7 @@ def compiled_graph(graph: Any, inputs: Sequence[Any], *, is_backward: bool, is_i
             lowering.graph_input_names,
             _events(lowering, kernels),
             [_output(one) for one in lowering.graph_outputs],
+            is_backward=is_backward,
         )
 
 
@@ -196,7 +205,6 @@ def _fused(name: str, kernel: Any) -> FusedKernel:
     atomic_bytes = 0
     written_here = {buffer for node in features.scheduler_nodes() for buffer in node.get_buffer_names()}
     removed = kernel.removed_buffers | kernel.inplaced_to_remove | V.graph.removed_buffers
-    is_outer = False
     for node in features.scheduler_nodes():
         elements = _elements(node.get_ranges())
         if node.is_reduction():
@@ -205,7 +213,6 @@ def _fused(name: str, kernel: Any) -> FusedKernel:
                 counts["num_online"] += elements
             elif str(getattr(data, "reduction_type", "")).startswith("welford"):
                 counts["num_welford"] += elements
-            is_outer |= getattr(data, "reduction_hint", None) in (ReductionHint.OUTER, ReductionHint.OUTER_TINY)
         atomic = node._get_atomic_add_buffers()
         for deps, counter in ((node.read_writes.reads, read), (node.read_writes.writes, written)):
             for dep in deps:
@@ -238,7 +245,6 @@ def _fused(name: str, kernel: Any) -> FusedKernel:
         gathered_bytes=_once(gathered),
         atomic_bytes=atomic_bytes,
         **{kind: counts[kind] for kind in ("num_plain", "num_online", "num_welford", "num_unaligned", *_KINDS)},
-        is_outer=is_outer,
         is_persistent=bool(getattr(kernel, "persistent_reduction", False)),
         is_accumulating=bool(kernel.args.workspace_args),
     )
@@ -253,7 +259,7 @@ def _block_elements(shape: Any, num_rows: int, num_cols: int) -> int:
 
 def _touched_bytes(dep: Any, elements: int) -> int:
     num_elements = elements if dep.is_indirect() else _int(dep.get_numel())
-    return num_elements * get_dtype_size(V.graph.get_dtype(dep.name))
+    return int(num_elements * get_dtype_size(V.graph.get_dtype(dep.name)))
 
 
 def _is_aligned(dep: Any) -> bool:
@@ -274,7 +280,7 @@ def _once(counted: Counter[str]) -> int:
 
 
 def _buffer_bytes(name: str) -> int:
-    return _int(V.graph.get_numel(name)) * get_dtype_size(V.graph.get_dtype(name))
+    return int(_int(V.graph.get_numel(name)) * get_dtype_size(V.graph.get_dtype(name)))
 
 
 def _elements(ranges: Any) -> int:

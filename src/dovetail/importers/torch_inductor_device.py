@@ -29,6 +29,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from dovetail.importers.torch_cuda import FP32, FP32_OUT, LOWER, WIDEST, cuda_attention
 from dovetail.importers.torch_dispatch import conv_memory_format
+from dovetail.units import TERA
 
 META, CUDA = torch.device("meta"), torch.device("cuda:0")
 _DEVICE = torch.ops.prim.device.default
@@ -50,7 +51,7 @@ _HOST_PROPERTIES = DeviceProperties(type="cpu", index=0, multi_processor_count=1
 # Products of bf16 whose rows are not whole 16 bytes, as a share of the aligned rate: eager_ops.csv, heads of 50,257 and
 # 50,258 columns against 50,304, means of forward, input and weight gradient.
 _ODD_FRAC, _EVEN_FRAC = 0.18, 0.37
-_PRODUCT_FLOP_PER_S, _COPY_BYTES_PER_S = 700e12, 2.0e12  # of the same rows: aligned heads; copies that shift rows
+_PRODUCT_FLOP_PER_S, _COPY_BYTES_PER_S = 700 * TERA, 2 * TERA  # of the same rows: aligned heads; copies that shift rows
 _PADDING_MARGIN = 1.1  # pad_mm.is_padded_faster: padding must win by this
 
 
@@ -225,7 +226,8 @@ def _cuda_kernels() -> Iterator[None]:
 
 def _has_autocast(function: Any) -> bool:
     name = function.name()
-    return torch._C._dispatch_has_kernel(name) and torch._C._dispatch_has_kernel_for_dispatch_key(name, _AUTOCAST)
+    has_kernel = torch._C._dispatch_has_kernel_for_dispatch_key
+    return bool(torch._C._dispatch_has_kernel(name) and has_kernel(name, _AUTOCAST))
 
 
 def _dropout(input: Any, p: float, train: bool) -> Any:
@@ -246,11 +248,11 @@ def _under_autocast(function: Any, cast: Any) -> Any:
 
 
 def _lower(_function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    return _cast((args, kwargs), torch.get_autocast_dtype("cuda"))
+    return _cast(args, torch.get_autocast_dtype("cuda")), _cast(kwargs, torch.get_autocast_dtype("cuda"))
 
 
 def _fp32(_function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
-    return _cast((args, kwargs), torch.float32)
+    return _cast(args, torch.float32), _cast(kwargs, torch.float32)
 
 
 def _fp32_out(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
@@ -265,7 +267,7 @@ def _fp32_out(function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
 def _widest(_function: Any, args: Any, kwargs: Any) -> tuple[Any, Any]:
     dtypes: set[torch.dtype] = set()
     torch.utils._pytree.tree_map(lambda one: dtypes.add(one.dtype) if _is_eligible(one) else None, (args, kwargs))
-    return _cast((args, kwargs), torch.float32) if len(dtypes) > 1 else (args, kwargs)
+    return _fp32(_function, args, kwargs) if len(dtypes) > 1 else (args, kwargs)
 
 
 def _is_eligible(value: Any) -> bool:
