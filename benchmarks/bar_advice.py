@@ -1,4 +1,4 @@
-"""What advice on recorded steps says that a change would gain, beside what it did gain: vocabulary and channels last."""
+"""What advice on recorded steps says that a change would gain, beside what it gained: vocabulary, channels last."""
 
 from __future__ import annotations
 

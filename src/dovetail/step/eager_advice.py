@@ -13,7 +13,6 @@ import numpy as np
 
 from dovetail.hardware.chip import Chip
 from dovetail.step.eager import EagerStep, HostPace, eager_step
-from dovetail.units import MICRO
 from dovetail.workload.dispatched import BACKWARD, FORWARD, OPTIMIZER, DispatchedOp, DispatchedStep, TensorMeta
 
 LEAST_FRAC = 0.005  # of a step: less is not worth a word
@@ -25,7 +24,7 @@ FLASH = "aten._scaled_dot_product_flash_attention"
 EFFICIENT = "aten._scaled_dot_product_efficient_attention"
 FREE = "aten.alias.default"
 NORM_PARTS = {"aten.pow", "aten.mean", "aten.rsqrt"}
-IMMEDIATE = MICRO / 1000  # of a host that launches ahead: times as slow as one that does not
+IMMEDIATE = 1e-9  # of a host that launches ahead of the device: it takes no time of the step
 
 Change = Callable[[DispatchedStep], DispatchedStep | None]
 
@@ -41,7 +40,12 @@ class Advice:
 
 
 def advice_of(step: DispatchedStep, chip: Chip, host: HostPace | None = None) -> tuple[Advice, ...]:
-    """What would make `step` shorter on `chip`, the largest gain first; each change by itself."""
+    """What would make `step` shorter on `chip`, the largest gain first; each change by itself.
+
+    Nothing of a compiled step, whose kernels are no longer those of the code.
+    """
+    if any(op.is_compiled for op in step.ops):
+        return ()
     host = host or HostPace()
     now = eager_step(step, chip, host)
     found = []
@@ -58,7 +62,7 @@ def advice_of(step: DispatchedStep, chip: Chip, host: HostPace | None = None) ->
                 module=_where(now, then),
             )
         )
-    ahead_s = eager_step(step, chip, replace(host, times=IMMEDIATE)).step_s
+    ahead_s = eager_step(step, chip, replace(host, slowdown=IMMEDIATE)).step_s
     words = "launch kernels ahead of the device, by torch.compile or CUDA graphs"
     found.append(Advice(change=words, gain_s=now.step_s - ahead_s, gain_frac=1 - ahead_s / now.step_s))
     worthwhile = [one for one in found if one.gain_frac >= LEAST_FRAC]
