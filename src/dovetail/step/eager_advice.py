@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -81,7 +82,7 @@ def _where(now: EagerStep, then: EagerStep) -> str:
 def _changes(step: DispatchedStep) -> Iterable[tuple[str, Change]]:
     for vocab in _uneven_vocabularies(step):
         padded = -(-vocab // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
-        yield f"pad the vocabulary from {vocab:,} to {padded:,}", lambda at, v=vocab, p=padded: with_side(at, v, p)
+        yield f"pad the vocabulary from {vocab:,} to {padded:,}", partial(with_side, side=vocab, padded=padded)
     yield "lay images out with channels last (memory_format=torch.channels_last)", with_channels_last
     yield "keep logits in the dtype of the model up to the loss, not in fp32", with_narrow_logits
     yield "take torch.nn.functional.rms_norm in place of a norm written out", with_fused_norms

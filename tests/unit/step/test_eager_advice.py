@@ -17,7 +17,7 @@ from dovetail.step.eager_advice import (
     with_side,
     without_masks,
 )
-from dovetail.workload.dispatched import BACKWARD, OPTIMIZER, DispatchedOp, DispatchedStep
+from dovetail.workload.dispatched import BACKWARD, OPTIMIZER, Argument, DispatchedOp, DispatchedStep
 from tests.unit.cost.eager.dispatched import call, dense, last, turned
 
 CHIP = chips["h200-sxm"]() if "h200-sxm" in chips else chips["h200"]()
@@ -65,7 +65,13 @@ def test_logits_stay_narrow_and_their_cast_falls_away():
 
 def convolved(layout) -> DispatchedStep:
     x, weight = layout(64, 256, 56, 56), layout(256, 256, 3, 3)
-    more = {"stride": (1, 1), "padding": (1, 1), "dilation": (1, 1), "transposed": False, "groups": 1}
+    more: dict[str, Argument] = {
+        "stride": (1, 1),
+        "padding": (1, 1),
+        "dilation": (1, 1),
+        "transposed": False,
+        "groups": 1,
+    }
     return step_of(call("convolution.default", (x, weight, None), x, **more), call("relu.default", (x,), x))
 
 
