@@ -14,6 +14,7 @@ import numpy as np
 
 from dovetail.hardware.chip import Chip
 from dovetail.step.eager import EagerStep, HostPace, eager_step
+from dovetail.units import GIGA
 from dovetail.workload.dispatched import BACKWARD, FORWARD, OPTIMIZER, DispatchedOp, DispatchedStep, TensorMeta
 
 LEAST_FRAC = 0.005  # of a step: less is not worth a word
@@ -25,7 +26,7 @@ FLASH = "aten._scaled_dot_product_flash_attention"
 EFFICIENT = "aten._scaled_dot_product_efficient_attention"
 FREE = "aten.alias.default"
 NORM_PARTS = {"aten.pow", "aten.mean", "aten.rsqrt"}
-IMMEDIATE = 1e-9  # of a host that launches ahead of the device: it takes no time of the step
+IMMEDIATE = 1 / GIGA  # of a host that launches ahead of the device: it takes no time of the step
 
 Change = Callable[[DispatchedStep], DispatchedStep | None]
 
