@@ -141,7 +141,7 @@ def _ended(cluster: Cluster, entry: Entry) -> Cluster:
     """`cluster` with devices whose collectives are run as is written, if that is."""
     if not entry.has("endpoint"):
         return cluster
-    with placed(entry.child("endpoint")):
+    with placed(entry):
         return replace(cluster, chip=with_endpoint(cluster.chip, entry.child("endpoint").value))
 
 

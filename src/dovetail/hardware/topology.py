@@ -41,7 +41,8 @@ class Dimension:
             rule = f"oversubscription is for switches and fat trees; got {self.oversubscription:g} on a {self.kind}"
             raise InvalidInput(f"{rule}; give its links less bandwidth instead", "oversubscription")
         if self.is_reducing and not self.can_reduce:
-            raise NotModelled(f"a {self.kind} has no switches that add; take another endpoint, or switches", "endpoint")
+            message = f"dimension {self.name} is {self.kind}, without switches that add"
+            raise NotModelled(f"{message}; take another endpoint, or switches", "endpoint")
         if not self.oversubscription >= 1:
             raise InvalidInput(
                 f"oversubscription must be at least 1; got {self.oversubscription:g}", "oversubscription"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dovetail.comm.collectives import collectives
-from dovetail.comm.events.schedules import Ask, Repeated, algorithms
+from dovetail.comm.events.schedules import Ask, Repeated, Shape, algorithms
 from dovetail.comm.library.on_group import group_times, is_timed_by_library, library_s
 from dovetail.comm.messages import compiled, messages_of
 from dovetail.comm.volume import sent_bytes
@@ -21,7 +21,13 @@ from dovetail.units import GIBI, GIGA, MICRO
 
 LINK = Link(bandwidth_bytes_per_s=100 * GIGA, latency_s=2 * MICRO)
 RANKS = (2, 3, 4, 6, 7, 8, 12, 64)
-GATHERS = [("ring", "one-way"), ("ring", "two-way"), ("ring", "line"), ("halving-doubling", "any"), ("direct", "any")]
+GATHERS: list[tuple[str, Shape]] = [
+    ("ring", "one-way"),
+    ("ring", "two-way"),
+    ("ring", "line"),
+    ("halving-doubling", "any"),
+    ("direct", "any"),
+]
 
 
 def switch(num_devices: int, *, is_reducing: bool = True) -> Span:
@@ -77,7 +83,7 @@ def test_pieces_of_a_round_are_whole():
 
 
 def test_only_switches_can_add():
-    with pytest.raises(NotModelled, match="no switches that add"):
+    with pytest.raises(NotModelled, match="without switches that add"):
         Dimension(name="x", kind="ring", num_devices=8, link=LINK, is_reducing=True)
 
 

@@ -99,7 +99,9 @@ def test_plans_looked_at_one_at_a_time_are_the_same(module, name, search, monkey
     one = search()
     assert many.best
     assert [replace(each, energy_j=0.0) for each in one.best] == [replace(each, energy_j=0.0) for each in many.best]
-    energies_j = [each.energy_j for each in many.best]  # sums over tables of other widths round their last bit otherwise
+    energies_j = [
+        each.energy_j for each in many.best
+    ]  # sums over tables of other widths round their last bit otherwise
     assert [each.energy_j for each in one.best] == pytest.approx(energies_j, rel=1e-12)
     assert one.bound_s == many.bound_s
 
