@@ -19,7 +19,7 @@ from dovetail.errors import DovetailError  # noqa: E402
 from dovetail.importers.torch_built import built_from_config  # noqa: E402
 from dovetail.importers.torch_examples import examples_of  # noqa: E402
 from dovetail.workload.layers import Sample  # noqa: E402
-from tests.torch_models.architectures import ARCHITECTURES  # noqa: E402
+from tests.torch_architectures import ARCHITECTURES  # noqa: E402
 
 pytestmark = pytest.mark.slow
 BATCH = 2

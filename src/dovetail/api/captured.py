@@ -148,9 +148,7 @@ def found_capture(request: CaptureRequest, tell: Callable[[str], None] = lambda 
     if request.chip == "":
         _check_chip(request)
         found = captured(capture_job, tell)
-        return Capture(
-            found=found.captured, call=shown.call, is_from_cache=found.is_from_cache, remarks=found.remarks
-        )
+        return Capture(found=found.captured, call=shown.call, is_from_cache=found.is_from_cache, remarks=found.remarks)
     return _with_step(request, capture_job, shown.call, tell)
 
 

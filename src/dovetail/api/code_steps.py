@@ -14,6 +14,7 @@ from dovetail.parallel.plan import Plan
 from dovetail.report.eager_step import eager_record
 from dovetail.report.plain import Record
 from dovetail.step.eager import EagerStep, HostPace, eager_step
+from dovetail.step.eager_advice import Advice, advice_of
 from dovetail.step.step import training_step
 from dovetail.workload.layers import Sample
 from dovetail.workload.recorded.captured import Captured
@@ -31,6 +32,7 @@ class CodeStep:
     outcome: EagerStep
     fused_step_s: float
     memory_bytes: float
+    advice: tuple[Advice, ...] = ()
 
     @property
     def record(self) -> Record:
@@ -40,6 +42,7 @@ class CodeStep:
             seq=self.seq,
             fused_step_s=self.fused_step_s,
             memory_bytes=self.memory_bytes,
+            advice=self.advice,
         )
 
 
@@ -63,6 +66,7 @@ def code_step(
         outcome=outcome,
         fused_step_s=_fused_step_s(found, target.batch, target.seq, trained, chip) if found is not None else 0.0,
         memory_bytes=chip.hbm.capacity_bytes * chip.hbm_visible_frac,
+        advice=advice_of(target.step, chip, host),
     )
     return step, target.step.num_parameters
 

@@ -48,8 +48,8 @@ def _recorded(asked: CaptureJob, trained: TrainedAs, tell: Tell) -> TargetStep:
 
     torch = torch_library()
     module, inputs = _built(asked, tell)
-    from dovetail.importers.torch_copy import meta_copy, unwrapped
-    from dovetail.importers.torch_examples import examples_of, has_examples
+    from dovetail.importers.torch_copy import meta_copy, settle_configs, unwrapped
+    from dovetail.importers.torch_examples import Examples, examples_of, has_examples
     from dovetail.importers.torch_inputs import read_inputs
     from dovetail.importers.torch_run import quiet
     from dovetail.importers.torch_step import StepJob, recorded_step
@@ -59,17 +59,18 @@ def _recorded(asked: CaptureJob, trained: TrainedAs, tell: Tell) -> TargetStep:
         raise InvalidInput(f"a PyTorch module is an instance of torch.nn.Module; got {type(module).__name__}")
     with quiet():
         module = meta_copy(unwrapped(module)).train()
-    if getattr(module, "config", None) is not None and getattr(module.config, "use_cache", False):
-        module.config.use_cache = False
+        settle_configs(module)
     if job.autocast:
         module = module.float()  # weights stay in fp32 under autocast
     if isinstance(inputs, str):
         inputs = inputs_from_text(inputs)
     if inputs is None and has_examples(module):
-        inputs = examples_of(module, asked.batch, asked.seq).inputs
-    if inputs is None:
+        example = examples_of(module, asked.batch, asked.seq)
+    else:
+        example = Examples(inputs=inputs)
+    if example.inputs is None:
         raise InvalidInput(f"nothing says what {type(module).__name__} is called with; say --inputs")
-    read = read_inputs(module, inputs, asked.seq_dim)
+    read = read_inputs(module, example.inputs, asked.seq_dim, known=example.known, fixed=example.fixed)
     batch, seq = asked.batch or read.batch, asked.seq or read.seq
     args, kwargs = read.at(batch=batch, seq=seq)
     _give_numbers(module, read, args, kwargs)
@@ -121,5 +122,6 @@ def _give_numbers(module: Any, read: Any, args: Any, kwargs: Any) -> None:
     if not isinstance(vocab, int) or vocab <= FIRST_TOKEN:
         return
     for name, tensor in read.names_of(args, kwargs):
-        if name in ("input_ids", "labels", "decoder_input_ids") and not tensor.is_floating_point():
+        is_token = name in ("input_ids", "labels", "decoder_input_ids") and name not in read.known
+        if is_token and not tensor.is_floating_point():
             learn(tensor, random_tokens(tuple(tensor.shape), vocab))

@@ -10,6 +10,7 @@ from dovetail.report.labels import percent
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.step.eager import EagerStep
+from dovetail.step.eager_advice import Advice
 from dovetail.units import format_bytes, format_s
 from dovetail.workload.dispatched import DispatchedOp
 
@@ -18,7 +19,15 @@ MODULE_DEPTH = 5  # parts of a module's path that are told apart
 OUTERMOST = "(outermost)"
 
 
-def eager_record(found: EagerStep, *, batch: int, seq: int, fused_step_s: float, memory_bytes: float) -> Record:
+def eager_record(
+    found: EagerStep,
+    *,
+    batch: int,
+    seq: int,
+    fused_step_s: float,
+    memory_bytes: float,
+    advice: tuple[Advice, ...] = (),
+) -> Record:
     """`fused_step_s` is 0 where the model was not recognised; `memory_bytes` are the chip's."""
     return {
         "chip": found.chip,
@@ -37,6 +46,10 @@ def eager_record(found: EagerStep, *, batch: int, seq: int, fused_step_s: float,
         "num_kernels": int(found.launches.sum()),
         "operators": _grouped(found, _operator),
         "modules": _grouped(found, _module),
+        "advice": [
+            {"change": one.change, "gain_s": one.gain_s, "gain_frac": one.gain_frac, "module": one.module}
+            for one in advice
+        ],
         "notes": list(found.step.notes),
     }
 
@@ -68,7 +81,17 @@ def _module(op: DispatchedOp) -> str:
 
 def eager_tables(record: Record) -> tuple[Table, ...]:
     """`record` is an `eager_record`."""
-    return _head(record), _rows(record, "operators", "operator"), _rows(record, "modules", "module")
+    tables = _head(record), _rows(record, "operators", "operator"), _rows(record, "modules", "module")
+    return (*tables, _advice(record)) if record["advice"] else tables
+
+
+def _advice(record: Record) -> Table:
+    rows = tuple(
+        (one["change"], format_s(one["gain_s"]), percent(one["gain_frac"]), one["module"]) for one in record["advice"]
+    )
+    notes = ("each change by itself, over one step; the module is the one that gains the most",)
+    columns = ("change", "gain", "share", "module")
+    return Table(title="What a change would gain", columns=columns, rows=rows, align="lrrl", notes=notes)
 
 
 def eager_sentence(record: Record) -> str:
