@@ -12,14 +12,14 @@ import importlib
 import inspect
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.text import JSON_LIMIT_BYTES, one_line, quoted
 from dovetail.importers.targets import blamed
-from dovetail.importers.torch_built import transformers_library
+from dovetail.importers.torch_built import built, transformers_library
 from dovetail.importers.torch_library import torch_library
 
 if TYPE_CHECKING:
@@ -122,16 +122,18 @@ class BuiltCase:
 
 
 def recorded_case(case: Case, *, is_compiled: bool = False) -> DispatchedStep:
-    """The step of a case, eager or under torch.compile."""
+    """The step of a case, eager or under torch.compile; the script that measures cases allows TF32."""
     from dovetail.importers.torch_step import StepJob, recorded_step
 
-    built = built_case(case)
+    made = built_case(case)
     job = StepJob(autocast="bf16" if case.is_autocast else "", is_checkpointed=case.is_checkpointed)
     if is_compiled:
         from dovetail.importers.torch_compiled import compiled_step
 
-        return compiled_step(built.module, built.args, built.inputs, job, built.loss)
-    return recorded_step(built.module, built.args, built.inputs, job, built.loss)
+        step = compiled_step(made.module, made.args, made.inputs, job, made.loss)
+    else:
+        step = recorded_step(made.module, made.args, made.inputs, job, made.loss)
+    return replace(step, has_tf32=True)
 
 
 def built_case(case: Case) -> BuiltCase:
@@ -148,8 +150,7 @@ def _of_torchvision(case: Case, name: str, is_channels_last: bool, dtype: Any) -
     if not callable(make) or name not in models.list_models():
         raise InvalidInput(f"torchvision has no model {quoted(name)}{did_you_mean(name[:100], models.list_models())}")
     options = {"aux_logits": False, "init_weights": False} if name in ("inception_v3", "googlenet") else {}
-    with blamed(f"building torchvision's {name}"), torch.device("meta"):
-        module = make(weights=None, **options).to(dtype).train()
+    module = built(lambda: make(weights=None, **options), f"building torchvision's {name}").module.to(dtype).train()
     images = torch.empty((case.batch, 3, case.seq, case.seq), dtype=dtype, device="meta")
     if is_channels_last:
         module, images = module.to(memory_format=torch.channels_last), images.to(memory_format=torch.channels_last)

@@ -92,6 +92,7 @@ def compiled_step(
         allocations=tuple(recorder.allocations),
         num_updated=sum(len(group["params"]) for group in optimizer.param_groups),
         num_parameters=sum(parameter.numel() for parameter in model.parameters()),
+        has_tf32=torch.backends.cuda.matmul.allow_tf32,
         notes=(*notes, *graphs.notes, *recorder.numbers.notes),
     )
 

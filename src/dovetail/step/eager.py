@@ -91,7 +91,7 @@ class EagerStep:
 def eager_step(step: DispatchedStep, chip: Chip, host: HostPace | None = None) -> EagerStep:
     """`step` on one `chip`, at the clock that its power limit leaves over the whole step."""
     host = host or HostPace()
-    times = eager_times(step.ops, chip)
+    times = eager_times(step.ops, chip, has_tf32=step.has_tf32)
     launches = np.asarray(times.launches)
     host_s = _host_s(step, host, launches)
     reads = np.array([_is_read(op) for op in step.ops], dtype=np.bool_)

@@ -73,4 +73,5 @@ class DispatchedStep:
     num_updated: int = 0  # tensors that the optimizer writes
     state_allocations: tuple[int, ...] = ()  # bytes of each tensor that was there when the step began
     allocations: tuple[int, ...] = ()  # in order: bytes of a new tensor, or -n where the n-th of them (from 1) is freed
+    has_tf32: bool = False  # whether the code lets products of fp32 run in TF32
     notes: tuple[str, ...] = ()
