@@ -46,6 +46,8 @@ def shallow(config):
 @pytest.mark.parametrize("name", [name for name in RELEASED if name not in NOT_BUILT])
 def test_a_configuration_captured_counts_as_dovetail_reads_it(name, tmp_path):
     config = shallow(RELEASED[name][0])
+    if name in INTERLEAVED:  # a window as wide as the samples hides nothing: a release may leave its mask out
+        config["sliding_window"] = min(config["sliding_window"], SEQ // 2)
     file = tmp_path / f"{name}.json"
     file.write_text(json.dumps(config))
     captured = dovetail.capture(file, seq=SEQ, batch=2, cache=False).model

@@ -6,9 +6,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
 
 from dovetail.importers.torch_model import TorchCapture, captured_module
-from dovetail.workload.recorded.record import Recording, Source, Step
+from dovetail.workload.recorded.flow import Flow, Node
+from dovetail.workload.recorded.record import Recorded, Recording, Source, Step
 
 WIDTH = 16
 
@@ -52,3 +54,17 @@ def parameters(recording: Recording) -> dict[str, tuple[int, ...]]:
 
 def tokens(num=4, length=256):
     return torch.zeros(num, length, dtype=torch.long)
+
+
+def of_positions(counter: FlopCounterMode) -> int:
+    """Products of positions and frequencies, as some releases have them: constants, which no step computes again."""
+    counts = counter.get_flop_counts()
+    return sum(sum(flop.values()) for name, flop in counts.items() if name.rpartition(".")[2].startswith("rotary"))
+
+
+def products_of_constants(recorded: Recorded) -> tuple[list[Node], int]:
+    """Products that no parameter has a part in, such as those of positions and frequencies, and their FLOP."""
+    flow = Flow(recorded)
+    found = [node for node in flow.nodes if node.word == "matmul" and flow.aside(node)]
+    inner = [flow.tensors[node.inputs[0]].shape[-1] for node in found]
+    return found, sum(2 * flow.num_recorded(node.output) * size for node, size in zip(found, inner, strict=True))

@@ -14,7 +14,7 @@ from dovetail.workload.recorded.flow import PARAMETERS, Flow, Node
 from dovetail.workload.recorded.merging import merge_products
 from dovetail.workload.recorded.patterns.attention import take_attention
 from dovetail.workload.recorded.patterns.cones import take_cones
-from dovetail.workload.recorded.patterns.experts import take_experts
+from dovetail.workload.recorded.patterns.experts import take_experts, take_rows_of_no_expert
 from dovetail.workload.recorded.patterns.gates import take_gates
 from dovetail.workload.recorded.patterns.losses import take_losses
 from dovetail.workload.recorded.patterns.norms import take_norms
@@ -32,6 +32,7 @@ PATTERNS: tuple[Callable[[Flow], None], ...] = (
     take_losses,
     take_norms,
     take_attention,
+    take_rows_of_no_expert,
     take_cones,
     take_gates,
     take_experts,

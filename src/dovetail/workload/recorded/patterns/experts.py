@@ -8,6 +8,34 @@ from dovetail.workload.recorded.record import Attribute
 _ON_THE_WAY_BACK = ("mul", "gather", "sum", "scatter", "add", "where", "div")
 
 
+def take_rows_of_no_expert(flow: Flow) -> None:
+    """Looks through what blanks rows behind the last group, those of experts that other devices hold.
+
+    Products by group compute no such row, and where each device has its own experts none is sent to it. The truth
+    values compare the sorted numbers of experts that the ends of groups are counted from.
+    """
+    sorts = {
+        id(node)
+        for product in flow.nodes
+        if product.word == "grouped_linear"
+        for end in product.inputs[2:]
+        for node in flow.before(end)
+        if node.word == "sort"
+    }
+    for node in flow.standing():
+        if node.word != "where" or not flow.is_activation(node.inputs[0]):
+            continue
+        if len(node.inputs) == 2 and _compares_any(flow, node.inputs[1], sorts):
+            flow.look_through(node)
+
+
+def _compares_any(flow: Flow, truth: int, sorts: set[int]) -> bool:
+    """Whether truth values compare what one of `sorts` gives."""
+    node = flow.thin_maker(truth)
+    makers = [flow.thin_maker(value) for value in node.inputs] if node is not None and node.word == "compare" else []
+    return any(maker is not None and id(maker) in sorts for maker in makers)
+
+
 def take_experts(flow: Flow) -> None:
     """Router, permutation and its inverse, each one node; products of experts stay as they are."""
     for node in flow.standing():
