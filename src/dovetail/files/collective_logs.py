@@ -38,6 +38,7 @@ _NUM_PROCESSES = re.compile(r"\b(?:mpirun|mpiexec|srun|prun)\b.*?\s(?:-np|-n|--n
 _NUM_NODES = re.compile(r"\bsrun\b.*?\s(?:-N\s*|--nodes[=\s])(\d+)")
 _DATA_ROW = re.compile(r"[+-]?[0-9][0-9.eE+]*(?:\s|$)")
 _THREADS_GPUS = re.compile(r"nThreads?:?\s+(\d{1,6})\s+nGpus:?\s+(\d{1,6})")
+_TIME_UNIT = re.compile(r"\((?:elements|count)\).*?\(([^()/]+)\)|latency\s*\(([^()]+)\)", re.IGNORECASE)
 _TEST = re.compile(r"\b([a-z_]+)_perf\b")
 _OSU_TITLE = re.compile(r"#\s*OSU\s+(\S+)\s+(.+?)\s+Latency Test", re.IGNORECASE)
 _FAILURE = re.compile(
@@ -60,6 +61,7 @@ class _Log:
     num_threads_gpus: int = 0
     is_osu: bool = False
     on_host: bool = False
+    time_unit: str = "us"
     columns: tuple[str, ...] = ()
     ratios: list[float] = field(default_factory=list)
     redops: set[str] = field(default_factory=set)
@@ -156,6 +158,8 @@ def _read_line(log: _Log, stripped: str, number: int) -> None:
         log.on_host = not re.search(r"CUDA|ROCM|NCCL|RCCL|XCCL|HIP", title[1], re.IGNORECASE)
     elif "algbw" in stripped and "time" in stripped:
         log.columns = tuple(stripped.lstrip("# ").split())
+    elif unit := _TIME_UNIT.search(stripped):
+        log.time_unit = (unit[1] or unit[2]).strip()
     if (tested := _TEST.search(stripped)) and (log.rows or "concluded" not in stripped):  # of the run before
         log.collective = (log.collective if log.rows else "") or tested[1]
     if started := _THREADS_GPUS.search(stripped):
@@ -219,6 +223,8 @@ def _number(cell: str) -> float:
 
 def _facts(log: _Log, file: Path, shown: str) -> tuple[str, str, str, str, str]:
     """Platform, collective, ranks, nodes and NICs of a log; one line that asks for what it does not say."""
+    if log.time_unit not in ("us", "usec"):
+        raise InvalidInput(f"times of a log are in us, as the tools print them; got {log.time_unit[:20]!r}", shown)
     ranks = _count(log, "ranks", shown) or len(log.hosts) or log.num_processes or log.num_threads_gpus
     if ranks < 2:
         got = "does not say how many ranks ran" if not ranks else "is of one rank"
