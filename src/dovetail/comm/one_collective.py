@@ -167,7 +167,11 @@ def network_answer(job: CollectiveJob, watch: Watch | None = None) -> NetworkAns
 
 
 def _by_library(job: CollectiveJob, groups: Ints) -> NetworkAnswer:
-    """What the library that the network names takes, by the algorithm and protocol that it selects."""
+    """What the library that the network names takes, by the algorithm and protocol that it selects.
+
+    As in a step, another endpoint moves the library's messages, or has its switches add; one that is fed too little
+    sets the time.
+    """
     if why := why_no_library(job):
         raise InvalidInput(why, "--engine")
     group = _group_of(job)
@@ -175,21 +179,22 @@ def _by_library(job: CollectiveJob, groups: Ints) -> NetworkAnswer:
     [algorithm], [protocol] = found.algorithms, found.protocols
     is_in_switch = algorithm.startswith("NVLS")
     bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, is_in_switch)
-    jitter_s = _jitter_s(job)
+    jitter_s, endpoint_s = _jitter_s(job), _endpoint_s(job)
     return NetworkAnswer(
-        job=job, num_ranks=groups.shape[1], num_groups=groups.shape[0], time_s=float(found.seconds[0]) + jitter_s,
-        bound_s=bound_s, engine="library", closed_form_s=_closed_form_s(job), algorithm=algorithm, protocol=protocol,
+        job=job, num_ranks=groups.shape[1], num_groups=groups.shape[0],
+        time_s=max(float(found.seconds[0]), endpoint_s) + jitter_s, bound_s=bound_s, engine="library",
+        closed_form_s=_closed_form_s(job), endpoint_s=endpoint_s, algorithm=algorithm, protocol=protocol,
         jitter_s=jitter_s,
     )  # fmt: skip
 
 
 def why_no_library(job: CollectiveJob) -> str:
     """Why no library's time is known of `job`; nothing where one is."""
-    if job.groups or job.algorithms or job.num_chunks > 1 or job.is_themis or job.endpoint.name:
+    if job.groups or job.algorithms or job.num_chunks > 1 or job.is_themis:
         return "a library chooses ranks, algorithm and chunks itself; ask the events engine, or leave them out"
     if not job.network.graph.is_uniform:
         return "a library's times are of links as they should be; ask the events engine about slow ones"
-    group = _group_of(job)
+    group = _group_of(_with_reducing_switches(job))
     if not group or not library_of(group):
         return "the network names no collective library, as clusters of the catalogue do; ask the events engine"
     if not is_timed_by_library(job.collective, group):

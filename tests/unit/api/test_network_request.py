@@ -67,3 +67,17 @@ def test_an_endpoint_that_takes_nothing_needs_nothing():
 def test_endpoints_that_add_on_sms_take_them(endpoint):
     few_s, many_s = (asked(endpoint=endpoint, sms=sms).time_s for sms in ("1@1GB/s", "2@1GB/s"))
     assert few_s > many_s
+
+
+@pytest.mark.parametrize("endpoint", ["sm", "dma", "in-switch"])
+def test_an_endpoint_of_a_catalogue_cluster_moves_what_its_library_sends(endpoint):
+    found = asked(topology="dgx-h100x16", endpoint=endpoint, memory="1.6TB/s").outcome[0]
+    chosen = asked(topology="dgx-h100x16").outcome[0]
+    assert found.engine == "library"
+    assert found.time_s >= chosen.time_s > found.endpoint_s > 0
+    starved = asked(topology="dgx-h100x16", endpoint=endpoint, memory="1GB/s").outcome[0]
+    assert starved.time_s == starved.endpoint_s > chosen.time_s
+
+
+def test_switches_that_add_without_a_measurement_are_followed_by_events():
+    assert asked(topology="dgx-a100x8", endpoint="in-switch", memory="1TB/s").outcome[0].engine != "library"
