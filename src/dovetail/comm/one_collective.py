@@ -20,7 +20,7 @@ from dovetail.comm.events.recording import Watch
 from dovetail.comm.events.simulate import simulate
 from dovetail.comm.events.unit_graphs import Ints, UnitGraph
 from dovetail.comm.jitter import last_arrival_s
-from dovetail.comm.library.on_group import group_times, is_timed_by_library, library_of
+from dovetail.comm.library.on_group import group_times, is_timed_by_library, library_of, why_outside
 from dovetail.comm.messages import IN_SWITCH
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.hardware.endpoints import endpoint_named
@@ -129,6 +129,11 @@ class NetworkAnswer:
         if not self.is_bounded:
             return self.algorithm_bytes_per_s
         return self.algorithm_bytes_per_s * bus_share(self.job.collective, self.num_ranks)
+
+    @property
+    def outside_evidence(self) -> str:
+        """Why a library's time lies outside what was measured; nothing where it does not, and of other engines."""
+        return why_outside(_group_of(self.job)) if self.engine == "library" else ""
 
     @property
     def bound_frac(self) -> float:

@@ -81,3 +81,18 @@ def test_an_endpoint_of_a_catalogue_cluster_moves_what_its_library_sends(endpoin
 
 def test_switches_that_add_without_a_measurement_are_followed_by_events():
     assert asked(topology="dgx-a100x8", endpoint="in-switch", memory="1TB/s").outcome[0].engine != "library"
+
+
+def test_a_collective_over_more_nodes_than_were_measured_tells_so():
+    inside, outside = asked(topology="dgx-h100x16"), asked(topology="dgx-h100x64")
+    assert (inside.record["outside_evidence"], "outside" in str(inside.tables[0])) == ([], False)
+    assert outside.record["outside_evidence"] == ["over 8 nodes, measured over 2"]
+    assert "outside the evidence: over 8 nodes" in str(outside.tables[0])
+    assert asked(topology="dgx-h100x64", engine="events").record["outside_evidence"] == []
+
+
+def test_a_sweep_tells_that_its_closed_form_is_not_the_library_s():
+    sweep = dovetail.network("all-reduce", size="1MiB..4MiB", topology="dgx-h100x64")
+    assert {"the closed form is of links alone", "outside the evidence: over 8 nodes, measured over 2"} <= set(
+        sweep.tables[0].notes
+    )
