@@ -22,7 +22,7 @@ from dovetail.files.chip import load_chip
 from dovetail.files.chip_names import full_name
 from dovetail.files.chip_text import calibrated_text
 from dovetail.files.cluster import cluster_of
-from dovetail.files.cluster_names import full_cluster_name
+from dovetail.files.cluster_names import sized_name
 from dovetail.files.cluster_text import calibrated_cluster_text, calibrated_library_text
 from dovetail.files.collective_library import constant_labels
 from dovetail.files.entry import spoken
@@ -91,9 +91,9 @@ def calibrated_library(
     if len(named) > 1:
         raise InvalidInput(f"the rows are of several platforms, {', '.join(named)[:200]}; choose one", "--platform")
     product = platform or (named[0] if named else "")
-    base_name = full_cluster_name(cluster) if cluster else _server_of(product)
-    num_devices = int(rows.num_ranks.max())
     with countable():
+        entry, written_devices = sized_name(spoken(cluster or _server_of(product)))
+        base_name, num_devices = str(entry.value), written_devices or int(rows.num_ranks.max())
         base = cluster_of(spoken(base_name), num_devices if base_name in clusters else 0)
     _check_runs_library(base)
     name = base.name.removesuffix(CALIBRATED) + CALIBRATED
@@ -134,7 +134,10 @@ def _collective_rows(files: Sequence[str]) -> tuple[Collectives, tuple[str, ...]
         part, unreadable = readable(read, table)
         parts.append(part)
         reasons = counted_reasons(unreadable | dict(table.uneven))
-        notes += [f"{table.name}: {count:,} {words}" for words, count in reasons]
+        notes += [
+            f"{table.name}: {count:,} {words if count > 1 else words.replace('rows', 'row', 1)}"
+            for words, count in reasons
+        ]
     return joined(tuple(parts)), tuple(notes)
 
 

@@ -8,6 +8,8 @@ import pytest
 
 from dovetail.api.calibrated import calibrated_library
 from dovetail.errors import InvalidInput
+from dovetail.files.cluster import cluster_of
+from dovetail.files.entry import spoken
 from tests.collective_logs import COLUMNS, END, NAMED, ROWS, START, devices
 
 
@@ -50,3 +52,9 @@ def test_another_chip_than_the_log_names_is_told(tmp_path):
 def test_a_cluster_without_such_a_library_is_refused(tmp_path):
     with pytest.raises(InvalidInput, match="by XLA on ICI"):
         fitted(tmp_path, "NVIDIA H100 80GB HBM3", "tpu-v4-pod")
+
+
+def test_a_file_begun_at_a_sized_name_takes_other_sizes(tmp_path):
+    _, text = fitted(tmp_path, "NVIDIA H100 80GB HBM3", "h100x16")
+    assert text.splitlines()[1:3] == ["base: 'dgx-h100'", "devices: 16  # of the largest log; any other will do"]
+    assert cluster_of(spoken(str(tmp_path / "out.yaml")), 64).num_devices == 64
