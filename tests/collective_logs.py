@@ -57,6 +57,8 @@ def _with_row(place: int, row: str) -> str:
 REFUSED: dict[str, tuple[str, str]] = {
     "no rows": (NAMED + START + devices() + COLUMNS, "no row"),
     "only the end": (END, "no row"),
+    "times in ms": (GOOD.replace("(us)", "(ms)"), "in us"),
+    "latency in ms": (OSU.replace("(us)", "(ms)"), "in us"),
     "only the columns": (COLUMNS, "no row"),
     "only a start": (START, "no row"),
     "failed before the first row": (

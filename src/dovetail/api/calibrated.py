@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -16,13 +17,12 @@ from dovetail.accuracy.sets import counted_reasons, prepared, readable
 from dovetail.accuracy.sets.collectives import rows_of_platform
 from dovetail.api.jobs import placed_in
 from dovetail.comm.library.on_group import LIBRARIES, constants_on
-from dovetail.comm.library.platforms import plain_name
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.files.chip import load_chip
 from dovetail.files.chip_names import full_name
 from dovetail.files.chip_text import calibrated_text
 from dovetail.files.cluster import cluster_of
-from dovetail.files.cluster_names import full_cluster_name
+from dovetail.files.cluster_names import sized_name
 from dovetail.files.cluster_text import calibrated_cluster_text, calibrated_library_text
 from dovetail.files.collective_library import constant_labels
 from dovetail.files.entry import spoken
@@ -33,11 +33,12 @@ from dovetail.files.text import one_line
 from dovetail.files.written import check_writable, write_file
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.hardware.topology import Span
+from dovetail.hardware.topology import XLA_ICI, Span
 from dovetail.report.library_calibration import LibraryReport
 
 SUFFIXES = (".yaml", ".yml")
 CALIBRATED = "-calibrated"
+_CARD = re.compile(r"pcie|\bnvl\b")  # PCIe cards, which share a name with what servers join by NVSwitch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,12 +91,14 @@ def calibrated_library(
     if len(named) > 1:
         raise InvalidInput(f"the rows are of several platforms, {', '.join(named)[:200]}; choose one", "--platform")
     product = platform or (named[0] if named else "")
-    base_name = full_cluster_name(cluster) if cluster else _server_of(product)
-    num_devices = int(rows.num_ranks.max())
     with countable():
+        entry, written_devices = sized_name(spoken(cluster or _server_of(product)))
+        base_name, num_devices = str(entry.value), written_devices or int(rows.num_ranks.max())
         base = cluster_of(spoken(base_name), num_devices if base_name in clusters else 0)
+    _check_runs_library(base)
     name = base.name.removesuffix(CALIBRATED) + CALIBRATED
     file = _checked_file(out or f"{name}.yaml", "a cluster file", is_forced=is_forced)
+    notes += _other_chip(base, product)
     with announce(f"fitting {len(rows):,} rows"):
         library, result = _fitted_library(base, rows)
     fitted_on = f"{', '.join(Path(one).name for one in files)[:120]}: {len(rows):,} rows"
@@ -131,18 +134,38 @@ def _collective_rows(files: Sequence[str]) -> tuple[Collectives, tuple[str, ...]
         part, unreadable = readable(read, table)
         parts.append(part)
         reasons = counted_reasons(unreadable | dict(table.uneven))
-        notes += [f"{table.name}: {count:,} {words}" for words, count in reasons]
+        notes += [
+            f"{table.name}: {count:,} {words if count > 1 else words.replace('rows', 'row', 1)}"
+            for words, count in reasons
+        ]
     return joined(tuple(parts)), tuple(notes)
+
+
+def _check_runs_library(base: Cluster) -> None:
+    if any(one.library == XLA_ICI for one in base.topology.dimensions):
+        rule = f"{base.name} runs collectives by XLA on ICI, and logs of nccl-tests and the like do not tell of that"
+        raise InvalidInput(f"{rule}; name a cluster of GPUs", "--cluster")
+
+
+def _other_chip(base: Cluster, product: str) -> tuple[str, ...]:
+    """A word where the rows name other GPUs than the cluster has."""
+    if not product or _is_chip(product, base.chip.name):
+        return ()
+    return (f"the rows are of {product[:60]}, and {base.name} has {base.chip.name}",)
+
+
+def _is_chip(product: str, chip: str) -> bool:
+    """Whether a product as logs name it is a chip: NVIDIA A100-SXM4-80GB is a100-80gb-sxm, and GB200 is no b200."""
+    product, chip = product.lower(), chip.lower()
+    is_model = re.search(rf"(?<![a-z0-9]){re.escape(chip.partition('-')[0])}(?![0-9])", product) is not None
+    return is_model and bool(_CARD.search(product)) == bool(_CARD.search(chip))
 
 
 def _server_of(product: str) -> str:
     """The first catalogue cluster with a library whose chips are of `product`."""
-    plain = plain_name(product)
-    for name, entry in clusters.items() if plain else ():
+    for name, entry in clusters.items() if product else ():
         built = entry.build(entry.default_devices)
-        chip = plain_name(built.chip.name)
-        is_same = plain in chip or chip in plain or chip.removesuffix("sxm") in plain
-        if is_same and "pcie" not in plain and all(one.has_measured_library for one in built.topology.dimensions):
+        if _is_chip(product, built.chip.name) and all(one.has_measured_library for one in built.topology.dimensions):
             return name
     named = f"no catalogue cluster is of platform {product[:40]!r}" if product else "the rows do not name their GPUs"
     raise InvalidInput(f"{named}; name the cluster that ran, its file or the nearest in the catalogue", "--cluster")

@@ -20,7 +20,7 @@ from dovetail.comm.events.recording import Watch
 from dovetail.comm.events.simulate import simulate
 from dovetail.comm.events.unit_graphs import Ints, UnitGraph
 from dovetail.comm.jitter import last_arrival_s
-from dovetail.comm.library.on_group import group_times, is_timed_by_library, library_of
+from dovetail.comm.library.on_group import group_times, is_timed_by_library, library_of, why_outside
 from dovetail.comm.messages import IN_SWITCH
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.hardware.endpoints import endpoint_named
@@ -131,6 +131,11 @@ class NetworkAnswer:
         return self.algorithm_bytes_per_s * bus_share(self.job.collective, self.num_ranks)
 
     @property
+    def outside_evidence(self) -> str:
+        """Why a library's time lies outside what was measured; nothing where it does not, and of other engines."""
+        return why_outside(_group_of(self.job)) if self.engine == "library" else ""
+
+    @property
     def bound_frac(self) -> float:
         return self.bound_s / self.time_s if self.time_s else 1.0
 
@@ -167,7 +172,11 @@ def network_answer(job: CollectiveJob, watch: Watch | None = None) -> NetworkAns
 
 
 def _by_library(job: CollectiveJob, groups: Ints) -> NetworkAnswer:
-    """What the library that the network names takes, by the algorithm and protocol that it selects."""
+    """What the library that the network names takes, by the algorithm and protocol that it selects.
+
+    As in a step, another endpoint moves the library's messages, or has its switches add; one that is fed too little
+    sets the time.
+    """
     if why := why_no_library(job):
         raise InvalidInput(why, "--engine")
     group = _group_of(job)
@@ -175,21 +184,22 @@ def _by_library(job: CollectiveJob, groups: Ints) -> NetworkAnswer:
     [algorithm], [protocol] = found.algorithms, found.protocols
     is_in_switch = algorithm.startswith("NVLS")
     bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, is_in_switch)
-    jitter_s = _jitter_s(job)
+    jitter_s, endpoint_s = _jitter_s(job), _endpoint_s(job)
     return NetworkAnswer(
-        job=job, num_ranks=groups.shape[1], num_groups=groups.shape[0], time_s=float(found.seconds[0]) + jitter_s,
-        bound_s=bound_s, engine="library", closed_form_s=_closed_form_s(job), algorithm=algorithm, protocol=protocol,
+        job=job, num_ranks=groups.shape[1], num_groups=groups.shape[0],
+        time_s=max(float(found.seconds[0]), endpoint_s) + jitter_s, bound_s=bound_s, engine="library",
+        closed_form_s=_closed_form_s(job), endpoint_s=endpoint_s, algorithm=algorithm, protocol=protocol,
         jitter_s=jitter_s,
     )  # fmt: skip
 
 
 def why_no_library(job: CollectiveJob) -> str:
     """Why no library's time is known of `job`; nothing where one is."""
-    if job.groups or job.algorithms or job.num_chunks > 1 or job.is_themis or job.endpoint.name:
+    if job.groups or job.algorithms or job.num_chunks > 1 or job.is_themis:
         return "a library chooses ranks, algorithm and chunks itself; ask the events engine, or leave them out"
     if not job.network.graph.is_uniform:
         return "a library's times are of links as they should be; ask the events engine about slow ones"
-    group = _group_of(job)
+    group = _group_of(_with_reducing_switches(job))
     if not group or not library_of(group):
         return "the network names no collective library, as clusters of the catalogue do; ask the events engine"
     if not is_timed_by_library(job.collective, group):

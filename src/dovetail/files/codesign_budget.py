@@ -9,12 +9,12 @@ from typing import Annotated
 from pydantic import BeforeValidator
 from pydantic_core import PydanticCustomError
 
-from dovetail.errors import InvalidInput
+from dovetail.errors import InvalidInput, NotModelled
 from dovetail.files.built_on import positive_amount
 from dovetail.files.entry import Entry
 from dovetail.files.schema import Number, Shape, amount, checked
 from dovetail.files.value_formats import Words, quantity_text
-from dovetail.search.codesign.question import Budget
+from dovetail.search.codesign.question import NO_PRICE, Budget
 
 
 def _dollars(written: object) -> object:
@@ -83,6 +83,8 @@ def limits_of_request(area: str, power: str, spec: Entry | None, default_mm2: fl
         as_base, assumed = as_base | set(BY_BASE), BY_BASE
     elif limits["area_mm2"] == math.inf and "area_mm2" not in as_base and default_mm2 < math.inf:
         limits["area_mm2"], assumed = default_mm2, ("area_mm2",)
+    if "total_usd" in as_base and math.isinf(base.total_usd):
+        raise NotModelled(NO_PRICE, spec.at("budget").where if spec is not None else "network")
     limits |= {name: getattr(base, name) for name in as_base}
     try:
         budget = Budget(**limits)

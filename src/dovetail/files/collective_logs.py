@@ -3,6 +3,7 @@
 A log need not be whole: rows that were cut short, are wrong or cannot be read are named beside those that can.
 Ranks, nodes and GPUs are in the header lines of nccl-tests; what a log does not say may be added to it as a line
 `# ranks: 8`, `# nodes: 2`, `# nics: 400 GB/s`, `# platform: H100` or `# collective: all_gather`.
+The output of several runs in one file is read run by run, each with the ranks and the collective of its own header.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ _RANK_LINE = re.compile(r"#?\s*Rank\s+(\d+)\s+.*?\bon\s+(\S+)\s+device\s+\d+\s+\
 _OWN_LINE = re.compile(r"#\s*(ranks|nodes|nics|platform|collective)\s*[:=]\s*(.*\S)", re.IGNORECASE)
 _NUM_PROCESSES = re.compile(r"\b(?:mpirun|mpiexec|srun|prun)\b.*?\s(?:-np|-n|--ntasks(?:=|\s))\s*(\d+)")
 _NUM_NODES = re.compile(r"\bsrun\b.*?\s(?:-N\s*|--nodes[=\s])(\d+)")
+_DATA_ROW = re.compile(r"[+-]?[0-9][0-9.eE+]*(?:\s|$)")
+_THREADS_GPUS = re.compile(r"nThreads?:?\s+(\d{1,6})\s+nGpus:?\s+(\d{1,6})")
+_TIME_UNIT = re.compile(r"\((?:elements|count)\).*?\(([^()/]+)\)|latency\s*\(([^()]+)\)", re.IGNORECASE)
 _TEST = re.compile(r"\b([a-z_]+)_perf\b")
 _OSU_TITLE = re.compile(r"#\s*OSU\s+(\S+)\s+(.+?)\s+Latency Test", re.IGNORECASE)
 _FAILURE = re.compile(
@@ -57,6 +61,7 @@ class _Log:
     num_threads_gpus: int = 0
     is_osu: bool = False
     on_host: bool = False
+    time_unit: str = "us"
     columns: tuple[str, ...] = ()
     ratios: list[float] = field(default_factory=list)
     redops: set[str] = field(default_factory=set)
@@ -71,27 +76,76 @@ def is_collective_log(text: str) -> bool:
 
 def log_measurements(text: str, file: Path) -> Measurements:
     """The rows of a log, one for out-of-place and one for in-place buffers; raises where the log has none."""
-    shown, log = one_line(str(file)), _Log()
-    for number, line in enumerate(text.splitlines(), start=1):
-        _read_line(log, line.rstrip(), number)
-    if not log.rows:
-        where = f"{shown}:{log.bad[0][0]}" if log.bad else shown
-        raise InvalidInput(log.bad[0][1] if log.bad else "the log has no row of measurements", where)
-    facts = _facts(log, file, shown)
+    shown = one_line(str(file))
+    logs = [_read_run(lines) for lines in _runs([_unlabelled(line) for line in text.splitlines()])]
+    bad = tuple(one for log in logs for one in log.bad)
+    logs = [log for log in logs if log.rows]
+    if not logs:
+        where = f"{shown}:{bad[0][0]}" if bad else shown
+        raise InvalidInput(bad[0][1] if bad else "the log has no row of measurements", where)
+    _share_own(logs)
+    facts = [_facts(log, file, shown) for log in logs]
+    _check_one_platform({platform for platform, *_ in facts}, shown)
     return Measurements(
         name=one_line(file.name.removesuffix(file.suffix)),
         shown=shown,
         columns=COLUMNS,
-        rows=tuple((*facts, buffers, size, time) for _, buffers, size, time in log.rows),
-        lines=tuple(line for line, *_ in log.rows),
-        uneven=tuple(log.bad),
+        rows=tuple((*own, *row) for own, log in zip(facts, logs, strict=True) for _, *row in log.rows),
+        lines=tuple(line for log in logs for line, *_ in log.rows),
+        uneven=bad,
     )
 
 
-def _read_line(log: _Log, line: str, number: int) -> None:
-    stripped = _PREFIX.sub("", line.strip(), count=1) if _PREFIX.match(line.strip()) else line.strip()
-    first = stripped.split(maxsplit=1)[0] if stripped else ""
-    if re.fullmatch(r"[+-]?[0-9][0-9.eE+]*", first):
+def _unlabelled(line: str) -> str:
+    return _PREFIX.sub("", line.strip(), count=1) if _PREFIX.match(line.strip()) else line.strip()
+
+
+def _runs(lines: list[str]) -> list[list[tuple[int, str]]]:
+    """The numbered lines of each run: a header after rows begins another, with what stands between them."""
+    runs: list[list[tuple[int, str]]] = [[]]
+    after_rows: list[tuple[int, str]] = []
+    has_rows = False
+    for numbered in enumerate(lines, start=1):
+        if _DATA_ROW.match(numbered[1]):
+            runs[-1] += [*after_rows, numbered]
+            after_rows, has_rows = [], True
+            continue
+        after_rows.append(numbered)
+        if has_rows and (_THREADS_GPUS.search(numbered[1]) or _OSU_TITLE.match(numbered[1])):
+            runs.append([])
+            has_rows = False
+    runs[-1] += after_rows
+    return runs
+
+
+def _read_run(lines: list[tuple[int, str]]) -> _Log:
+    log = _Log()
+    for number, line in lines:
+        _read_line(log, line, number)
+    return log
+
+
+def _share_own(logs: list[_Log]) -> None:
+    """Lines that were added to a log hold for all its runs, as far as a run does not say something else itself."""
+    shared: dict[str, str] = {}
+    for log in logs:
+        shared = {**log.own, **shared}
+    for log in logs:
+        says = {
+            "collective": bool(log.collective),
+            "ranks": bool(log.hosts or log.num_processes or log.num_threads_gpus),
+            "nodes": bool(log.hosts or log.num_nodes),
+        }
+        log.own = {**{key: word for key, word in shared.items() if not says.get(key)}, **log.own}
+
+
+def _check_one_platform(products: set[str], shown: str) -> None:
+    if len(products) > 1:
+        raise InvalidInput(f"the log is of several kinds of GPU, {', '.join(sorted(products))[:100]}", shown)
+
+
+def _read_line(log: _Log, stripped: str, number: int) -> None:
+    if _DATA_ROW.match(stripped):
         (_read_osu_row if log.is_osu else _read_row)(log, stripped.split(), number)
         return
     if ranked := _RANK_LINE.match(stripped):
@@ -104,9 +158,11 @@ def _read_line(log: _Log, line: str, number: int) -> None:
         log.on_host = not re.search(r"CUDA|ROCM|NCCL|RCCL|XCCL|HIP", title[1], re.IGNORECASE)
     elif "algbw" in stripped and "time" in stripped:
         log.columns = tuple(stripped.lstrip("# ").split())
-    if tested := _TEST.search(stripped):
-        log.collective = log.collective or tested[1]
-    if started := re.search(r"nThreads?:?\s+(\d{1,6})\s+nGpus:?\s+(\d{1,6})", stripped):
+    elif unit := _TIME_UNIT.search(stripped):
+        log.time_unit = (unit[1] or unit[2]).strip()
+    if (tested := _TEST.search(stripped)) and (log.rows or "concluded" not in stripped):  # of the run before
+        log.collective = (log.collective if log.rows else "") or tested[1]
+    if started := _THREADS_GPUS.search(stripped):
         log.num_threads_gpus = int(started[1]) * int(started[2])
     if processes := _NUM_PROCESSES.search(stripped):
         log.num_processes = int(processes[1][:9])
@@ -167,6 +223,8 @@ def _number(cell: str) -> float:
 
 def _facts(log: _Log, file: Path, shown: str) -> tuple[str, str, str, str, str]:
     """Platform, collective, ranks, nodes and NICs of a log; one line that asks for what it does not say."""
+    if log.time_unit not in ("us", "usec"):
+        raise InvalidInput(f"times of a log are in us, as the tools print them; got {log.time_unit[:20]!r}", shown)
     ranks = _count(log, "ranks", shown) or len(log.hosts) or log.num_processes or log.num_threads_gpus
     if ranks < 2:
         got = "does not say how many ranks ran" if not ranks else "is of one rank"
@@ -187,8 +245,8 @@ def _facts(log: _Log, file: Path, shown: str) -> tuple[str, str, str, str, str]:
         except DovetailError as error:
             raise InvalidInput(error.message, f"{shown}: # nics") from None
     products = sorted({product for product in log.products.values() if product})
-    if len(products) > 1 and "platform" not in log.own:
-        raise InvalidInput(f"the log is of several kinds of GPU, {', '.join(products)[:100]}", shown)
+    if "platform" not in log.own:
+        _check_one_platform(set(products), shown)
     platform = log.own.get("platform") or (products[0] if products else "")
     operation = _operation(log, file, ranks, shown)
     if log.is_osu and operation in (ALL_GATHER, ALL_TO_ALL):  # OSU counts what goes to or comes from each rank

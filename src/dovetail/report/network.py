@@ -65,6 +65,7 @@ def _point(
     yield Figure("engine", answer.engine)
     yield Figure("algorithm", answer.algorithm or None)
     yield Figure("protocol", answer.protocol or None)
+    yield Figure("outside_evidence", [answer.outside_evidence] if answer.outside_evidence else [])
     yield Figure("time_s", answer.time_s, format_s(answer.time_s), "time")
     closed = Figure("closed_form_s", closed_form_s, "-" if closed_form_s is None else format_s(closed_form_s))
     yield phrase("{}", closed, label="closed form", align="r")
@@ -147,7 +148,8 @@ def _how(answer: NetworkAnswer) -> str:
         return ENGINE_WORDS[answer.engine]
     library = answer.job.network.parts[0]
     name = SUMMARIES[library.library] if isinstance(library, Dimension) else ""
-    return f"{answer.algorithm}, {answer.protocol}: {name}"
+    outside = f"; outside the evidence: {answer.outside_evidence}" if answer.outside_evidence else ""
+    return f"{answer.algorithm}, {answer.protocol}: {name}{outside}"
 
 
 def _bounds(answer: NetworkAnswer, by_key: Mapping[str, Figure]) -> Iterator[FigureRow]:
@@ -183,6 +185,7 @@ def sweep_figures(answers: Sequence[NetworkAnswer]) -> Figures:
     first = answers[0]
     has_larger = len({_num_devices(answer) for answer in answers}) > 1
     used = dict.fromkeys(ENGINE_WORDS[answer.engine] for answer in answers)
+    outside = dict.fromkeys(answer.outside_evidence for answer in answers if answer.outside_evidence)
     return (
         FigureList(
             key="points",
@@ -191,7 +194,7 @@ def sweep_figures(answers: Sequence[NetworkAnswer]) -> Figures:
             ),
             items=answers,
             figures=lambda answer: _point(answer, has_groups=has_groups, has_memory=has_memory),
-            notes=(*used, *_closed_notes(answers)),
+            notes=(*used, *(f"outside the evidence: {why}" for why in outside), *_closed_notes(answers)),
         ),
     )
 
@@ -199,7 +202,8 @@ def sweep_figures(answers: Sequence[NetworkAnswer]) -> Figures:
 def _closed_notes(answers: Sequence[NetworkAnswer]) -> Iterator[str]:
     """What the closed form beside the times leaves out, where it leaves out anything; a sweep has one of each."""
     job = answers[0].job
-    of = (*(("links alone",) if job.endpoint.name else ()), *(("one chunk",) if job.num_chunks > 1 else ()))
+    is_links = bool(job.endpoint.name) or any(answer.engine == "library" for answer in answers)
+    of = (*(("links alone",) if is_links else ()), *(("one chunk",) if job.num_chunks > 1 else ()))
     if of and any(answer.closed_form_s for answer in answers):
         yield f"the closed form is of {' and '.join(of)}"
 

@@ -67,3 +67,32 @@ def test_an_endpoint_that_takes_nothing_needs_nothing():
 def test_endpoints_that_add_on_sms_take_them(endpoint):
     few_s, many_s = (asked(endpoint=endpoint, sms=sms).time_s for sms in ("1@1GB/s", "2@1GB/s"))
     assert few_s > many_s
+
+
+@pytest.mark.parametrize("endpoint", ["sm", "dma", "in-switch"])
+def test_an_endpoint_of_a_catalogue_cluster_moves_what_its_library_sends(endpoint):
+    found = asked(topology="dgx-h100x16", endpoint=endpoint, memory="1.6TB/s").outcome[0]
+    chosen = asked(topology="dgx-h100x16").outcome[0]
+    assert found.engine == "library"
+    assert found.time_s >= chosen.time_s > found.endpoint_s > 0
+    starved = asked(topology="dgx-h100x16", endpoint=endpoint, memory="1GB/s").outcome[0]
+    assert starved.time_s == starved.endpoint_s > chosen.time_s
+
+
+def test_switches_that_add_without_a_measurement_are_followed_by_events():
+    assert asked(topology="dgx-a100x8", endpoint="in-switch", memory="1TB/s").outcome[0].engine != "library"
+
+
+def test_a_collective_over_more_nodes_than_were_measured_tells_so():
+    inside, outside = asked(topology="dgx-h100x16"), asked(topology="dgx-h100x64")
+    assert (inside.record["outside_evidence"], "outside" in str(inside.tables[0])) == ([], False)
+    assert outside.record["outside_evidence"] == ["over 8 nodes, measured over 2"]
+    assert "outside the evidence: over 8 nodes" in str(outside.tables[0])
+    assert asked(topology="dgx-h100x64", engine="events").record["outside_evidence"] == []
+
+
+def test_a_sweep_tells_that_its_closed_form_is_not_the_library_s():
+    sweep = dovetail.network("all-reduce", size="1MiB..4MiB", topology="dgx-h100x64")
+    assert {"the closed form is of links alone", "outside the evidence: over 8 nodes, measured over 2"} <= set(
+        sweep.tables[0].notes
+    )

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from dovetail.api.joint import question_of
-from dovetail.errors import DovetailError, InvalidInput
+from dovetail.errors import DovetailError, InvalidInput, NotModelled
 from dovetail.files.codesign import DEFAULT_PRESET, MAX_POINTS, CodesignOverrides, load_codesign
 from dovetail.files.codesign_formats import codesign_entries
 from dovetail.hardware.die import RETICLE_MM2
@@ -42,6 +42,17 @@ def test_a_model_alone_is_asked_about_in_the_default_space_with_dies_that_can_be
     assert spec.budget == Budget(area_mm2=own.area_mm2, power_w=own.power_w)
     assert (case.plans, case.weight, case.workload.global_batch) == (PLANS, 1.0, models["gpt2-1.5b"]().batch)
     assert values(spec)["sram_mib"] == preset.values["sram_mib"]
+
+
+@pytest.mark.parametrize("network", ["nic-switch", "switch-cpo"])
+def test_networks_without_a_published_price_are_searched_as_long_as_nobody_says_dollars(tmp_path, network):
+    spec = load_codesign("gpt2-1.5b", CodesignOverrides(network=network))
+    assert 0 < spec.budget.power_w < math.inf == spec.budget.total_usd
+    in_dollars = written(
+        tmp_path, f"{{models: [gpt2-1.5b], network: {network}, budget: {{total_usd: base}}}}", "s.yaml"
+    )
+    with pytest.raises(NotModelled, match="nobody has published a price"):
+        load_codesign(in_dollars, CodesignOverrides())
 
 
 def test_a_description_of_a_model_in_a_file_is_a_model_too(tmp_path):

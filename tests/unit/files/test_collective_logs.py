@@ -114,3 +114,38 @@ def test_wherever_a_log_is_cut_no_row_before_is_lost():
     for end in range(0, GOOD.index(ROWS[0]), 37):
         with pytest.raises(DovetailError, match="no row"):
             log_measurements(GOOD[:end], Path("log.txt"))
+
+
+def run_of(test: str, ranks: int, *, starts: bool = True, product: str = "NVIDIA H100 80GB HBM3") -> str:
+    name = f"# Collective test starting: {test}_perf\n" if starts else f"+ ./{test}_perf -b 1K -e 1M\n"
+    rows = "".join(nccl_row(size, 20.0, ranks=ranks) for size in SIZES[:3])
+    end = f"# Collective test concluded: {test}_perf\n" if starts else ""
+    return name + START.replace("nGpus 8", f"nGpus {ranks}") + devices(ranks, product=product) + COLUMNS + rows + end
+
+
+@pytest.mark.parametrize("starts", [True, False])
+def test_runs_of_one_file_keep_their_own_ranks_and_collective(starts):
+    found = table(
+        run_of("all_reduce", 8, starts=starts) + run_of("all_gather", 4, starts=starts) + run_of("alltoall", 2)
+    )
+    assert found["log_collective"] == ["all-reduce"] * 6 + ["all-gather"] * 6 + ["all-to-all"] * 6
+    assert found["log_ranks"] == ["8"] * 6 + ["4"] * 6 + ["2"] * 6
+
+
+def test_lines_added_to_a_file_hold_for_all_its_runs():
+    over_nodes = run_of("all_reduce", 16).replace(devices(16), devices(16, 2))
+    found = table(over_nodes + over_nodes + "# nics: 400 GB/s\n# collective: all_gather\n")
+    assert set(found["log_nics"]) == {"400000000000.0"}
+    assert found["log_collective"] == ["all-reduce"] * 6 + ["all-gather"] * 6  # the first names itself
+
+
+def test_runs_on_several_kinds_of_gpu_are_refused():
+    with pytest.raises(DovetailError, match="several kinds of GPU"):
+        table(run_of("all_reduce", 8) + run_of("all_reduce", 8, product="NVIDIA A100-SXM4-80GB"))
+
+
+def test_a_run_that_failed_does_not_name_the_next():
+    failed = run_of("all_reduce", 8, starts=False) + "srun: error: ./all_reduce_perf: Segmentation fault\n"
+    found = log_measurements(failed + run_of("all_gather", 8), Path("log.txt"))
+    assert found.words("log_collective") == ["all-reduce"] * 6 + ["all-gather"] * 6
+    assert len(found.uneven) == 1

@@ -14,7 +14,7 @@ from dovetail.errors import InvalidInput, NotModelled
 
 
 def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
-    """The rows of a log, all of one collective; by buffers, out-of-place and in-place."""
+    """The rows of a log, of one run or of several; by buffers, out-of-place and in-place."""
     rows = log_rows(measurements)
     if given.cluster is None:
         product = given.chip.name if given.chip is not None else rows.products[0]

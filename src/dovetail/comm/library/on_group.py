@@ -150,16 +150,20 @@ def is_timed_by_library(collective: str, group: Group) -> bool:
 def why_outside(group: Group) -> str:
     """Why collectives of a group lie outside what was measured; nothing where they do not.
 
-    Measured were 2 to 8 ranks of one node, and two nodes; a cluster fitted on its own logs has other evidence.
+    Measured were 2 to 8 ranks of one node, and two nodes. A cluster fitted on its own logs has other evidence: of its
+    nodes, and of its network where constants of that were fitted too.
     """
     name = library_of(group)
     if name not in LIBRARIES:
         return "by links alone"
-    if num_ranks(group) < 2 or group[0].dimension.library_constants:
+    fitted = {constant for constant, *_ in group[0].dimension.library_constants}
+    library = LIBRARIES[name]
+    of_network = _names(library.platform if isinstance(library.platform, RingPlatform) else library.network)
+    if num_ranks(group) < 2 or fitted & of_network:
         return ""
     num_nodes = math.prod(span.num_ranks for span in group if span.dimension.is_network)
     num_local = num_ranks(group) // num_nodes
-    if num_local > MAX_MEASURED_LOCAL:
+    if num_local > MAX_MEASURED_LOCAL and not fitted:
         return f"over {num_local:,} ranks of a node, measured over {MAX_MEASURED_LOCAL}"
     return f"over {num_nodes:,} nodes, measured over {MAX_MEASURED_NODES}" if num_nodes > MAX_MEASURED_NODES else ""
 

@@ -178,14 +178,18 @@ def base_system(base: Chip, num_devices: int, space: Space) -> dict[str, float]:
 
 
 def base_budget(base: Chip, space: Space) -> Budget:
-    """What the base chip itself takes of every limit, as many devices as the space has at the most."""
+    """What the base chip itself takes of every limit, as many devices as the space has at the most.
+
+    Without limit in dollars, where nobody has published the price of a part of its network.
+    """
     [devices] = [knob.values for knob in space.knobs if knob.name == "num_devices"]
     system = base_system(base, int(devices[-1]), space)
     built = built_systems(base, {name: np.array([value]) for name, value in system.items()})
     one = {"area_mm2": built.area_mm2, "power_w": built.power_w}
     joined = {"area_mm2": built.area_mm2, "power_w": built.joined_w, "usd": built.joined_usd}
     total = {f"total_{name}": devices[-1] * column for name, column in joined.items()}
-    return Budget(**{name: float(column[0]) * (1 + CLOSE_FRAC) for name, column in (one | total).items()})
+    limits = {name: float(column[0]) * (1 + CLOSE_FRAC) for name, column in (one | total).items()}
+    return Budget(**{name: math.inf if math.isnan(limit) else limit for name, limit in limits.items()})
 
 
 def places_of(points: Sequence[Point]) -> dict[str, IntArray]:

@@ -192,6 +192,21 @@ def test_what_lies_outside_of_what_was_measured_is_told(name: str, num_devices: 
     assert why_outside(whole(clusters[name].build(num_devices))) == words
 
 
+@pytest.mark.parametrize(
+    ("name", "constants", "num_devices", "words"),
+    [
+        ("gb200-nvl72", (("base_s", 0, 5e-6),), 64, ""),
+        ("dgx-h100", (("base_s", 0, 5e-6),), 64, "over 8 nodes, measured over 2"),
+        ("dgx-h100", (("base_s", 0, 5e-6), ("step_s", 0, 3e-5)), 64, ""),
+        ("mi300x-nodes", (("hop_s", 0, 3e-6),), 64, ""),
+    ],
+)
+def test_a_cluster_fitted_on_one_node_was_not_measured_over_several(name, constants, num_devices, words) -> None:
+    group = whole(clusters[name].build(num_devices))
+    own = tuple(replace(one, dimension=replace(one.dimension, library_constants=constants)) for one in group)
+    assert why_outside(own) == words
+
+
 def test_a_step_outside_the_evidence_tells_so_in_its_headline() -> None:
     asked = {"model": "gpt2-345m", "cluster": "dgx-h100", "plan": "zero3", "seq": 128}
     inside = dv.simulate(**asked, devices=8, global_batch=8)  # type: ignore[arg-type]
