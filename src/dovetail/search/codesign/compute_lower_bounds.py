@@ -23,7 +23,7 @@ from dovetail.search.planners.bounds.step_lower_bounds import ROUNDING_TOLERANCE
 from dovetail.search.space import Space
 from dovetail.step.chip_free_costs import ChipFreeCosts
 from dovetail.units import KIBI
-from dovetail.workload.graph import FloatArray, Graph, IntArray, Phase
+from dovetail.workload.graph import FloatArray, Graph, IntArray, Ops, Phase
 from dovetail.workload.operators import Unit
 
 AROUND = ("sram_mib", "sram_bytes_per_clock", "hbm_stacks", "clock_mhz")
@@ -33,6 +33,7 @@ VECTOR = ("num_vector", "num_lanes", *BESIDE_LANES, *AROUND)
 BESIDE = ("num_vector", "num_lanes")  # of a product: as many as fit in a table are told apart
 TABLE_CHIPS = 20_000  # of a table of products with vector cores told apart; some seconds
 CHIP_BATCH = 2000
+SORTED_CHIPS = 4 * CHIP_BATCH  # put in the order of their arrays; their costs take some ten MB
 
 
 class ComputeLowerBounds:
@@ -94,11 +95,22 @@ class ComputeLowerBounds:
         num = grids[0].size
         all_values = {name: np.full(num, value) for name, value in (system_of(self._base, 1) | fixed).items()} | columns
         ops, weights, found = self._ops.taken(rows), self._weights[:, rows], []
-        for start in range(0, num, CHIP_BATCH):
-            batch = slice(start, start + CHIP_BATCH)
-            chips = built_systems(self._base, {name: column[batch] for name, column in all_values.items()}).chips
-            found.append(weights @ cost_table(ops, self._unhindered(chips, names)).compute_s)
+        for start in range(0, num, SORTED_CHIPS):
+            own = {name: column[start : start + SORTED_CHIPS] for name, column in all_values.items()}
+            compute_s = self._compute_s(ops, own, names)
+            for at in range(0, compute_s.shape[1], CHIP_BATCH):
+                found.append(weights @ np.ascontiguousarray(compute_s[:, at : at + CHIP_BATCH]))
         return np.concatenate(found, axis=1)
+
+    def _compute_s(self, ops: Ops, systems: dict[str, FloatArray], names: tuple[str, ...]) -> FloatArray:
+        """Operators by systems. Those with the same arrays are costed together: their tiles are the same."""
+        order = np.lexsort((systems["num_cols"], systems["num_rows"]))
+        compute_s = np.empty((len(ops), len(order)))
+        for start in range(0, len(order), CHIP_BATCH):
+            batch = order[start : start + CHIP_BATCH]
+            chips = built_systems(self._base, {name: column[batch] for name, column in systems.items()}).chips
+            compute_s[:, batch] = cost_table(ops, self._unhindered(chips, names)).compute_s
+        return compute_s
 
     def _unhindered(self, chips: ChipColumns, names: tuple[str, ...]) -> ChipColumns:
         """With the largest buffer of a core that systems have, where its size follows from what a table leaves open."""
