@@ -221,7 +221,7 @@ def _bases_and_feeds(shapes: ProductShapes, kinds: CoreKinds, window: WindowMapp
 def _ranges(starts: IntArray, counts: IntArray) -> IntArray:
     """Whole numbers from each start on, as many as its count, one range after another."""
     before = np.cumsum(counts) - counts
-    return np.arange(int(counts.sum())) + np.repeat(starts - before, counts)
+    return np.asarray(np.arange(int(counts.sum())) + np.repeat(starts - before, counts))
 
 
 def _improve(best: dict[str, FloatArray], rows: IntArray, place: int, found: dict[str, FloatArray]) -> None:
@@ -390,19 +390,17 @@ def _best_pairs(
     starts = np.cumsum(counts) - counts
     items, moved = tiles.num_items[tile], costed.moved_bytes[tile]
     busy = arrays = np.repeat(feed.arrays, counts)
+    is_out = items * (split / 2) >= arrays if split > 1 else np.zeros(len(items), dtype=np.bool_)
     if is_tight:
-        busy = np.minimum(arrays, np.floor(np.repeat(feed.nested_bytes, counts) / tiles.needed_bytes[tile]))
-        is_out = busy < 1
-        busy = np.maximum(busy, 1.0)
+        room = np.floor(np.repeat(feed.nested_bytes, counts) / tiles.needed_bytes[tile])
+        busy = np.minimum(arrays, np.maximum(room, 1.0))
+        is_out |= room < 1
     cycles = np.ceil(split * items / busy)
     cycles *= costed.work_cycles[tile]
     cycles += np.repeat(edge[feed.base], counts)
     bound = moved / np.repeat(feed.bytes_per_cycle, counts)
     np.maximum(bound, cycles, out=bound)
-    if is_tight:
-        bound[is_out] = np.inf
-    if split > 1:
-        bound[items * (split / 2) >= arrays] = np.inf
+    bound[is_out] = np.inf
     least = np.minimum.reduceat(bound, starts)
     moved[bound != np.repeat(least, counts)] = np.inf
     pair = _first_least(moved, starts, counts)
