@@ -169,8 +169,11 @@ def counted(counts: IntArray) -> SearchCounts:
 
 def places_at(question: JointQuestion, flat: IntArray) -> dict[str, IntArray]:
     """Points by number, in the order of the space, as which value of each knob they have."""
-    shape = [len(knob.values) for knob in question.space.knobs]
-    return dict(zip(KNOBS, np.unravel_index(flat, shape), strict=True))
+    shape = {name: len(knob.values) for name, knob in zip(KNOBS, question.space.knobs, strict=True)}
+    turned = [name for name, num_values in shape.items() if num_values > 1]
+    places = np.unravel_index(flat, [shape[name] for name in turned]) if turned else ()
+    fixed = np.broadcast_to(np.int64(0), flat.shape)  # of knobs with one value
+    return dict.fromkeys(KNOBS, fixed) | dict(zip(turned, places, strict=True))
 
 
 def _scored(
