@@ -284,7 +284,7 @@ def _parts(bases: IntArray, longest: tuple[int, int]) -> Iterator[IntArray]:
         yield bases[at : at + step]
 
 
-def _sizes(extent: FloatArray, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _tried(extent: FloatArray, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Tile sizes tried along one extent, rows by sizes, and how many tiles each makes."""
     last = int(_doublings(extent, unit).max())
     powers = np.exp2(np.array([*BELOW, *range(last - COARSE)], dtype=np.float64))
@@ -320,7 +320,7 @@ def _least(
 def _fitting(mapping: CoreMapping, x: _Bases) -> _Tiles:
     """The tiles of each base that its buffer holds; what they cost is still open."""
     of_p, of_q, unit_p, unit_q = _extents(mapping, x)
-    (p, num_p), (q, num_q) = _sizes(of_p, unit_p), _sizes(of_q, unit_q)
+    (p, num_p), (q, num_q) = _tried(of_p, unit_p), _tried(of_q, unit_q)
     needed = _needed_bytes(mapping, x, p[:, :, None], q[:, None, :])
     base, at_p, at_q = np.nonzero(needed <= x.buffer_bytes[:, None, None])
     num_p, num_q = num_p[base, at_p], num_q[base, at_q]

@@ -44,7 +44,7 @@ class _Table:
     fixed: dict[str, float]  # of all other knobs
     ops: Ops
     weights: FloatArray  # places and cuts by operators
-    seconds: FloatArray  # places and cuts by combinations
+    known_s: FloatArray  # places and cuts by combinations
     is_known: BoolArray
 
     def systems(self, codes: IntArray) -> dict[str, FloatArray]:
@@ -89,14 +89,14 @@ class ComputeLowerBounds:
             fixed=system_of(self._base, 1) | fixed,
             ops=self._ops.taken(rows),
             weights=self._weights[:, rows],
-            seconds=np.empty((len(self._weights), num)),
+            known_s=np.empty((len(self._weights), num)),
             is_known=np.zeros(num, dtype=np.bool_),
         )
 
     def at(self, places: dict[str, IntArray]) -> FloatArray:
         """Of systems by which value of each knob they have: PLACES by cuts by systems."""
         tensor, vector = self._code(self._tensor_names, places), self._code(VECTOR, places)
-        found_s = self._seconds(self._tensor, tensor) + self._seconds(self._vector, vector)
+        found_s = self._at_s(self._tensor, tensor) + self._at_s(self._vector, vector)
         found_s *= 1 - ROUNDING_TOLERANCE
         return found_s.reshape(len(PLACES), self._num_cuts, -1)
 
@@ -119,12 +119,12 @@ class ComputeLowerBounds:
             code = code * len(self._values(name)) + places[name]
         return code
 
-    def _seconds(self, table: _Table, code: IntArray) -> FloatArray:
+    def _at_s(self, table: _Table, code: IntArray) -> FloatArray:
         """Places and cuts by systems, of the combination of knobs that each has."""
         new = np.flatnonzero(np.bincount(code, minlength=len(table.is_known)).astype(np.bool_) & ~table.is_known)
         for start in range(0, len(new), SORTED_CHIPS):
             self._fill(table, new[start : start + SORTED_CHIPS])
-        return np.take(table.seconds, code, axis=1)
+        return np.take(table.known_s, code, axis=1)
 
     def _fill(self, table: _Table, codes: IntArray) -> None:
         """Works combinations out; each is summed at its place in its block, so that sums round the same whatever else
@@ -136,7 +136,7 @@ class ComputeLowerBounds:
             own, start = np.flatnonzero(block_of == block), block * CHIP_BATCH
             padded_s = np.zeros((len(table.ops), min(CHIP_BATCH, len(table.is_known) - start)))
             padded_s[:, codes[own] - start] = compute_s[:, own]
-            table.seconds[:, codes[own]] = (table.weights @ padded_s)[:, codes[own] - start]
+            table.known_s[:, codes[own]] = (table.weights @ padded_s)[:, codes[own] - start]
         table.is_known[codes] = True
 
     def _compute_s(self, table: _Table, codes: IntArray) -> FloatArray:

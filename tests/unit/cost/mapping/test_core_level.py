@@ -67,7 +67,8 @@ def test_kinds_of_arrays_mapped_together_are_each_as_alone_to_the_last_bit(fill)
     )  # fmt: skip
     kinds, _ = core_kinds(chips)
     shapes = product_shapes(np.array([300.0, 4096.0]), np.array([77.0, 1376.0]), np.array([1000.0, 64.0]))
-    compute = core_tiles.__wrapped__
+    remembered: Any = core_tiles
+    compute = remembered.__wrapped__
     together = compute(shapes, kinds, fill, WindowMapping.UNROLLED)
     assert len(np.unique(together.num_splits)) > 2
     for kind in range(len(kinds.num_arrays)):
