@@ -19,7 +19,7 @@ from dovetail.papers.phaze_cases import HBM_BYTES
 from dovetail.search.codesign.phaze_space import phaze_chips
 from dovetail.units import GIGA, KIBI, MEBI
 
-NUM_ROUNDS = 3
+NUM_ROUNDS = 1  # tables are remembered: a second round would time how they are looked up
 BUFFER_BYTES_PER_PE = 16.0  # of a PHAZE core: 1 KiB for every 64 PEs (released code, commit fed7cde)
 SRAM_BYTES_PER_CLOCK = 4096.0  # the same
 CLOCK_HZ = 1.05 * GIGA

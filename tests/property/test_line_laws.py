@@ -85,6 +85,24 @@ def test_no_step_is_below_its_lines_and_fine_ones_are_no_lower(asked, seed):
 
 
 @settings(max_examples=4)
+@given(asked=ASKED, seed=st.integers(0, 2**20))
+def test_bounds_are_the_same_whatever_is_worked_out_with_them(asked, seed):
+    rng, search = Random(seed), scorer(*asked)
+    points = [search.question.space.sample(rng) for _ in range(6)]
+    network = network_of(system_at(search.question, points[0]))
+    every = Scorer(search.question)._compute_lower_bounds(0, *network).at(places_of(points))
+    one_by_one = Scorer(search.question)._compute_lower_bounds(0, *network)
+    for at, point in reversed([*enumerate(points)]):
+        assert (one_by_one.at(places_of([point]))[:, :, 0] == every[:, :, at]).all()
+    lines = search.plan_set(0, *network).lines
+    for row in rng.sample(range(len(lines.base)), min(20, len(lines.base))):
+        one = lines.at(np.array([row]))
+        left = one.without_lower_lines()
+        assert 1 <= left.slope.shape[1] <= one.slope.shape[1]
+        assert (left.step_s(every) == one.step_s(every)).all()
+
+
+@settings(max_examples=4)
 @given(asked=ASKED.filter(lambda asked: asked[0] != "experts"), seed=st.integers(0, 2**20))
 def test_the_refined_plan_of_a_system_is_the_best_of_every_cut(asked, seed):
     rng, search = Random(seed), scorer(*asked)

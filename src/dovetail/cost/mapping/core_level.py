@@ -24,7 +24,8 @@ NESTED_FRAC = 0.25  # of the memory above the cores that their tiles may take: w
 BELOW = (-3, -1)  # tiles narrower than an array, in powers of two: for buffers too small for its width
 COUNTS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0)  # equal tiles that an extent is cut into
 COARSE = 3  # tiles within so many doublings of an extent are left to COUNTS, which has all of up to 2^3
-CHUNK = 1 << 15  # candidates costed at once: a dozen columns of them stay in the cache of one core
+CHUNK = 1 << 16  # tiles looked at together: few columns of them stay in the cache of one core
+PAIRS = 1 << 15  # of a tile and what feeds it, costed at once: a dozen columns of them stay there
 
 _OS, _WS, _IS = Dataflow.OUTPUT_STATIONARY, Dataflow.WEIGHT_STATIONARY, Dataflow.INPUT_STATIONARY
 
@@ -105,7 +106,7 @@ def core_kinds(chips: ArrayChips) -> tuple[CoreKinds, IntArray]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Bases:
-    """A product and an array of one geometry in each row: what candidates depend on."""
+    """A product, an array of one geometry and its buffer in each row: what candidates depend on."""
 
     b: FloatArray
     m: FloatArray
@@ -117,6 +118,7 @@ class _Bases:
     rows: FloatArray
     cols: FloatArray
     load: FloatArray
+    buffer_bytes: FloatArray
 
     def taken(self, rows: IntArray) -> _Bases:
         return _Bases(**{one.name: getattr(self, one.name)[rows] for one in fields(_Bases)})
@@ -128,12 +130,41 @@ class _Feeds:
 
     base: IntArray
     arrays: FloatArray
-    buffer_bytes: FloatArray
     bytes_per_cycle: FloatArray
     nested_bytes: FloatArray
 
     def taken(self, rows: IntArray) -> _Feeds:
         return _Feeds(**{one.name: getattr(self, one.name)[rows] for one in fields(_Feeds)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Tiles:
+    """Tiles that fit the buffers of some bases, base after base: what each is, makes, takes and moves."""
+
+    base: IntArray
+    p: FloatArray
+    q: FloatArray
+    num_p: FloatArray
+    num_q: FloatArray
+    needed_bytes: FloatArray
+    num_items: FloatArray  # without splits
+
+    def taken(self, rows: IntArray | BoolArray) -> _Tiles:
+        return _Tiles(**{one.name: getattr(self, one.name)[rows] for one in fields(_Tiles)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Costed:
+    """Tiles by one split, with the cycles of an item and what all of them move."""
+
+    tiles: _Tiles
+    split: float
+    work_cycles: FloatArray
+    moved_bytes: FloatArray
+
+    def taken(self, rows: IntArray | BoolArray) -> _Costed:
+        work, moved = self.work_cycles[rows], self.moved_bytes[rows]
+        return replace(self, tiles=self.tiles.taken(rows), work_cycles=work, moved_bytes=moved)
 
 
 @remembered_columns
@@ -144,13 +175,16 @@ def core_tiles(shapes: ProductShapes, kinds: CoreKinds, fill: Fill, window: Wind
     best = {one.name: np.zeros(num_shapes * num_kinds) for one in fields(CoreTiles)}
     best["bound_cycles"] = np.full(num_shapes * num_kinds, np.inf)
     for place, mapping in enumerate(CORE_MAPPINGS):
-        is_allowed = kinds.dataflows[:, list(Dataflow).index(mapping.dataflow)]
-        allowed = np.flatnonzero(np.tile(is_allowed, num_shapes))
-        for rows in _chunks(mapping, bases, feeds, allowed):
-            feed = feeds.taken(rows)
-            is_next = np.diff(feed.base, prepend=-1) > 0  # rows come in the order of their bases
-            own = replace(feed, base=np.cumsum(is_next) - 1)
-            _improve(best, rows, place, _least(mapping, bases.taken(feed.base[is_next]), own, fill))
+        is_allowed = np.tile(kinds.dataflows[:, list(Dataflow).index(mapping.dataflow)], num_shapes)
+        allowed = np.flatnonzero(is_allowed)
+        rows = allowed[np.argsort(feeds.base[allowed], kind="stable")]
+        num_rows = np.bincount(feeds.base[rows], minlength=len(bases.b))
+        first_row = np.cumsum(num_rows) - num_rows
+        for own in _chunks(mapping, bases, np.flatnonzero(num_rows)):
+            here = rows[_ranges(first_row[own], num_rows[own])]
+            feed = replace(feeds.taken(here), base=np.repeat(np.arange(len(own)), num_rows[own]))
+            for at, found in _least(mapping, bases.taken(own), feed, fill):
+                _improve(best, here[at], place, found)
     assert np.isfinite(best["bound_cycles"]).all(), "a tile of one element fits every buffer"
     tables = {name: column.reshape(num_shapes, num_kinds) for name, column in best.items()}
     mapping_of = tables.pop("mapping").astype(np.int64)
@@ -158,10 +192,10 @@ def core_tiles(shapes: ProductShapes, kinds: CoreKinds, fill: Fill, window: Wind
 
 
 def _bases_and_feeds(shapes: ProductShapes, kinds: CoreKinds, window: WindowMapping) -> tuple[_Bases, _Feeds]:
-    """Products by geometries, and products by kinds of arrays with the base of each."""
+    """Products by geometries and buffers, and products by kinds of arrays with the base of each."""
     num_shapes = len(shapes)
     in_time = shapes.window if window is WindowMapping.IN_TIME else np.ones(num_shapes)
-    first, geometry_of = distinct_rows(kinds.num_rows, kinds.num_cols, kinds.load_cycles)
+    first, geometry_of = distinct_rows(kinds.num_rows, kinds.num_cols, kinds.load_cycles, kinds.buffer_bytes)
 
     def shaped(column: FloatArray) -> FloatArray:
         return np.repeat(column, len(first))
@@ -173,22 +207,25 @@ def _bases_and_feeds(shapes: ProductShapes, kinds: CoreKinds, window: WindowMapp
         b=shaped(shapes.b), m=shaped(shapes.m), n=shaped(shapes.n), k=shaped(shapes.k / in_time),
         window=shaped(in_time), element_bytes=shaped(shapes.operand_bytes), result_bytes=shaped(shapes.result_bytes),
         rows=of_kind(kinds.num_rows[first]), cols=of_kind(kinds.num_cols[first]),
-        load=of_kind(kinds.load_cycles[first]),
+        load=of_kind(kinds.load_cycles[first]), buffer_bytes=of_kind(kinds.buffer_bytes[first]),
     )  # fmt: skip
     feeds = _Feeds(
         base=(np.arange(num_shapes)[:, None] * len(first) + geometry_of).reshape(-1),
         arrays=of_kind(kinds.num_arrays),
-        buffer_bytes=of_kind(kinds.buffer_bytes),
         bytes_per_cycle=of_kind(kinds.bytes_per_cycle),
         nested_bytes=of_kind(kinds.nested_bytes),
     )
     return bases, feeds
 
 
+def _ranges(starts: IntArray, counts: IntArray) -> IntArray:
+    """Whole numbers from each start on, as many as its count, one range after another."""
+    before = np.cumsum(counts) - counts
+    return np.asarray(np.arange(int(counts.sum())) + np.repeat(starts - before, counts))
+
+
 def _improve(best: dict[str, FloatArray], rows: IntArray, place: int, found: dict[str, FloatArray]) -> None:
     """Takes over what is done sooner, or as soon with less traffic."""
-    if not found:
-        return
     bound, moved = best["bound_cycles"][rows], best["moved_bytes"][rows]
     is_better = _is_better(found, {"bound_cycles": bound, "moved_bytes": moved})
     better = rows[is_better]
@@ -215,40 +252,39 @@ def _doublings(extent: FloatArray, unit: FloatArray) -> FloatArray:
     return np.maximum(np.ceil(np.log2(extent / unit)), 0.0)
 
 
-def _chunks(mapping: CoreMapping, bases: _Bases, feeds: _Feeds, allowed: IntArray) -> Iterator[IntArray]:
-    """Rows in the order of their bases whose grids of tiles are about equally long, few enough to stay in a cache.
+def _chunks(mapping: CoreMapping, bases: _Bases, used: IntArray) -> Iterator[IntArray]:
+    """Bases whose grids of tiles are about equally long, few enough to stay in a cache.
 
-    A row in a chunk of longer grids gets tiles that are no better than the equal parts it has, which come first.
+    A base in a chunk of longer grids gets tiles that are no better than the equal parts it has, which come first.
     """
-    if not len(allowed):
+    if not len(used):
         return
-    of_p, of_q, unit_p, unit_q = _extents(mapping, bases)
+    of_p, of_q, unit_p, unit_q = (column[used] for column in _extents(mapping, bases))
     num_p, num_q = (
         np.maximum(_doublings(extent, unit) - COARSE, 0).astype(np.int64) + len(BELOW) + len(COUNTS) + 1
         for extent, unit in ((of_p, unit_p), (of_q, unit_q))
     )
     code = num_p * 64 + num_q
-    order = allowed[np.lexsort((feeds.base[allowed], code[feeds.base[allowed]]))]
-    edges = np.flatnonzero(np.diff(code[feeds.base[order]], prepend=-1, append=-1)).tolist()
+    order = np.argsort(code, kind="stable")
+    edges = np.flatnonzero(np.diff(code[order], prepend=-1, append=-1)).tolist()
     begin, longest = 0, (0, 0)
     for start, end in pairwise(edges):
-        base = feeds.base[order[start]]
+        base = order[start]
         longer = max(longest[0], int(num_p[base])), max(longest[1], int(num_q[base]))
         if start > begin and (end - begin) * longer[0] * longer[1] > CHUNK:
-            yield from _parts(order[begin:start], feeds, longest)
+            yield from _parts(used[order[begin:start]], longest)
             begin, longer = start, (int(num_p[base]), int(num_q[base]))
         longest = longer
-    yield from _parts(order[begin:], feeds, longest)
+    yield from _parts(used[order[begin:]], longest)
 
 
-def _parts(rows: IntArray, feeds: _Feeds, longest: tuple[int, int]) -> Iterator[IntArray]:
-    rows = rows[np.argsort(feeds.base[rows], kind="stable")]
+def _parts(bases: IntArray, longest: tuple[int, int]) -> Iterator[IntArray]:
     step = max(1, CHUNK // (longest[0] * longest[1]))
-    for at in range(0, len(rows), step):
-        yield rows[at : at + step]
+    for at in range(0, len(bases), step):
+        yield bases[at : at + step]
 
 
-def _tiles(extent: FloatArray, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _tried(extent: FloatArray, unit: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Tile sizes tried along one extent, rows by sizes, and how many tiles each makes."""
     last = int(_doublings(extent, unit).max())
     powers = np.exp2(np.array([*BELOW, *range(last - COARSE)], dtype=np.float64))
@@ -259,70 +295,134 @@ def _tiles(extent: FloatArray, unit: FloatArray) -> tuple[FloatArray, FloatArray
     return tiles, np.concatenate([counts, np.ceil(extent[:, None] / fixed), extent[:, None]], axis=1)
 
 
-def _least(mapping: CoreMapping, x: _Bases, feed: _Feeds, fill: Fill) -> dict[str, FloatArray]:
-    """The best tile and split of one mapping, for every row of `feed`: done first, and of those the least traffic."""
-    of_p, of_q, unit_p, unit_q = _extents(mapping, x)
-    (p, num_p), (q, num_q) = _tiles(of_p, unit_p), _tiles(of_q, unit_q)
-    needed = _needed_bytes(mapping, x, p[:, :, None], q[:, None, :])
-    at_p, at_q = np.nonzero((needed <= feed.buffer_bytes.max()).any(axis=0))  # what fits in some row
-    if not len(at_p):
-        return {}
-    needed = needed[:, at_p, at_q]
-    p, num_p, q, num_q = p[:, at_p], num_p[:, at_p], q[:, at_q], num_q[:, at_q]
-    items = (x.b if mapping.held == "results" else x.b * x.window)[:, None] * num_p * num_q
-    edge = _fill_cycles(mapping, x)
-    of, arrays = feed.base, feed.arrays[:, None]
-    row_needed, row_items = needed[of], items[of]
-    can = row_needed <= feed.buffer_bytes[:, None]
-    busy = arrays
-    has_room = feed.nested_bytes >= feed.arrays * feed.buffer_bytes  # for the tiles of all arrays at once
-    if not bool(has_room.all()):
-        busy = np.minimum(arrays, np.floor(feed.nested_bytes[:, None] / row_needed))
-        can &= busy >= 1
-        busy = np.maximum(busy, 1.0)
-    best: dict[str, FloatArray] = {}
+def _least(
+    mapping: CoreMapping, x: _Bases, feed: _Feeds, fill: Fill
+) -> Iterator[tuple[IntArray, dict[str, FloatArray]]]:
+    """The best tile of one mapping for rows of `feed`, by each split: done first, and of those the least traffic."""
+    has_room = feed.nested_bytes >= feed.arrays * x.buffer_bytes[feed.base]  # for the tiles of all arrays at once
+    most_arrays = np.zeros(len(x.b))
+    np.maximum.at(most_arrays, feed.base, feed.arrays)
+    edge = _fill_cycles(mapping, x)[:, 0]
+    tiles = _fitting(mapping, x)
+    room, tight = np.flatnonzero(has_room), np.flatnonzero(~has_room)
     for split in SPLITS:
-        at: IntArray | slice = slice(None)
         if split > 1:
-            can &= row_items * (split / 2) < arrays
-            at = np.flatnonzero(can.any(axis=0))
-            if not len(at):
-                break
-        passes, stream = _passes(mapping, x, p[:, at], q[:, at], split)
-        stream = stream + edge if fill is Fill.PER_PASS else stream
-        work = passes * stream + (edge if fill is Fill.PER_ITEM else 0.0)
-        moved = _moved_bytes(mapping, x, num_p[:, at], num_q[:, at], split)
-        cycles = np.ceil(split * row_items[:, at] / (busy if busy.shape[1] == 1 else busy[:, at]))
-        cycles *= work[of]
-        if fill is Fill.ONCE:
-            cycles += edge[of]
-        row_moved = moved[of]
-        bound = row_moved / feed.bytes_per_cycle[:, None]
-        np.maximum(bound, cycles, out=bound)
-        bound[~can[:, at]] = np.inf
-        least = bound.min(axis=1)
-        chosen = np.where(bound == least[:, None], row_moved, np.inf).argmin(axis=1)
-        rows = np.arange(len(chosen))
-        here = (of, chosen if split == 1 else np.arange(len(at_p))[at][chosen])
-        num_items = split * items[here]
-        found = {
-            "cycles": cycles[rows, chosen],
-            "bound_cycles": least,
-            "moved_bytes": row_moved[rows, chosen],
-            "tile_p": p[here],
-            "tile_q": q[here],
-            "num_splits": np.full(len(least), split),
-            "num_items": num_items,
-            "num_busy": np.minimum(np.broadcast_to(busy, row_needed.shape)[rows, here[1]], num_items),
-            "needed_bytes": needed[here],
-        }
-        best = found if not best else _sooner(best, found)
-    return best
+            tiles = tiles.taken(tiles.num_items * (split / 2) < most_arrays[tiles.base])
+        if not len(tiles.base):
+            return
+        costed = _costed(mapping, x, tiles, split, fill)
+        for rows, is_tight in ((room, False), (tight, True)):
+            if len(rows):
+                own = _undominated(costed, is_tight=is_tight)
+                yield from _chosen(own, feed, rows, edge if fill is Fill.ONCE else np.zeros(len(edge)), is_tight)
 
 
-def _sooner(one: dict[str, FloatArray], other: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    is_other = _is_better(other, one)
-    return {name: np.where(is_other, other[name], one[name]) for name in one}
+def _fitting(mapping: CoreMapping, x: _Bases) -> _Tiles:
+    """The tiles of each base that its buffer holds; what they cost is still open."""
+    of_p, of_q, unit_p, unit_q = _extents(mapping, x)
+    (p, num_p), (q, num_q) = _tried(of_p, unit_p), _tried(of_q, unit_q)
+    needed = _needed_bytes(mapping, x, p[:, :, None], q[:, None, :])
+    base, at_p, at_q = np.nonzero(needed <= x.buffer_bytes[:, None, None])
+    num_p, num_q = num_p[base, at_p], num_q[base, at_q]
+    num_products = x.b if mapping.held == "results" else x.b * x.window
+    return _Tiles(
+        base=base,
+        p=p[base, at_p],
+        q=q[base, at_q],
+        num_p=num_p,
+        num_q=num_q,
+        needed_bytes=needed[base, at_p, at_q],
+        num_items=num_products[base] * num_p * num_q,
+    )
+
+
+def _costed(mapping: CoreMapping, x: _Bases, tiles: _Tiles, split: float, fill: Fill) -> _Costed:
+    own = x.taken(tiles.base)
+    edge = _fill_cycles(mapping, own)
+    passes, stream = _passes(mapping, own, tiles.p[:, None], tiles.q[:, None], split)
+    stream = stream + edge if fill is Fill.PER_PASS else stream
+    work = passes * stream + (edge if fill is Fill.PER_ITEM else 0.0)
+    moved = _moved_bytes(mapping, own, tiles.num_p[:, None], tiles.num_q[:, None], split)
+    return _Costed(tiles=tiles, split=split, work_cycles=work[:, 0], moved_bytes=moved[:, 0])
+
+
+def _undominated(costed: _Costed, *, is_tight: bool) -> _Costed:
+    """Without tiles that are no better on any chip than one of their base: of least traffic, and of least work.
+
+    Where memory is tight, a tile that takes less of it keeps more arrays busy. Of equal tiles the first stays.
+    """
+    for of_work in (False, True):
+        tiles, work, moved = costed.tiles, costed.work_cycles, costed.moved_bytes
+        starts = np.flatnonzero(np.diff(tiles.base, prepend=-1))
+        counts = np.diff(starts, append=len(work))
+        best = np.repeat(_first_least(tiles.num_items * work if of_work else moved, starts, counts), counts)
+        is_less = moved[best] < moved
+        is_worse = (is_less | (moved[best] == moved) & (best < np.arange(len(best)))) & (work[best] <= work)
+        is_worse &= tiles.num_items[best] <= tiles.num_items
+        if is_tight:
+            is_worse &= tiles.needed_bytes[best] <= tiles.needed_bytes
+        costed = costed.taken(~is_worse)
+    return costed
+
+
+def _chosen(
+    costed: _Costed, feed: _Feeds, rows: IntArray, edge: FloatArray, is_tight: bool
+) -> Iterator[tuple[IntArray, dict[str, FloatArray]]]:
+    """The best of the tiles for each of `rows`; nothing for those that have none."""
+    num_bases = len(edge)
+    num_tiles = np.bincount(costed.tiles.base, minlength=num_bases)
+    first_tile = np.cumsum(num_tiles) - num_tiles
+    rows = rows[num_tiles[feed.base[rows]] > 0]
+    if not len(rows):
+        return
+    part_of = np.cumsum(num_tiles[feed.base[rows]]) // PAIRS
+    for part in np.split(rows, np.flatnonzero(np.diff(part_of)) + 1):
+        base = feed.base[part]
+        counts = num_tiles[base]
+        yield part, _best_pairs(costed, feed.taken(part), edge, _ranges(first_tile[base], counts), counts, is_tight)
+
+
+def _best_pairs(
+    costed: _Costed, feed: _Feeds, edge: FloatArray, tile: IntArray, counts: IntArray, is_tight: bool
+) -> dict[str, FloatArray]:
+    """Pairs of a row of `feed` and a tile, row after row: the best pair of each row."""
+    tiles, split = costed.tiles, costed.split
+    starts = np.cumsum(counts) - counts
+    items, moved = tiles.num_items[tile], costed.moved_bytes[tile]
+    busy = arrays = np.repeat(feed.arrays, counts)
+    is_out = items * (split / 2) >= arrays if split > 1 else np.zeros(len(items), dtype=np.bool_)
+    if is_tight:
+        room = np.floor(np.repeat(feed.nested_bytes, counts) / tiles.needed_bytes[tile])
+        busy = np.minimum(arrays, np.maximum(room, 1.0))
+        is_out |= room < 1
+    cycles = np.ceil(split * items / busy)
+    cycles *= costed.work_cycles[tile]
+    cycles += np.repeat(edge[feed.base], counts)
+    bound = moved / np.repeat(feed.bytes_per_cycle, counts)
+    np.maximum(bound, cycles, out=bound)
+    bound[is_out] = np.inf
+    least = np.minimum.reduceat(bound, starts)
+    moved[bound != np.repeat(least, counts)] = np.inf
+    pair = _first_least(moved, starts, counts)
+    chosen = tile[pair]
+    num_items = split * tiles.num_items[chosen]
+    return {
+        "cycles": cycles[pair],
+        "bound_cycles": least,
+        "moved_bytes": costed.moved_bytes[chosen],
+        "tile_p": tiles.p[chosen],
+        "tile_q": tiles.q[chosen],
+        "num_splits": np.full(len(least), split),
+        "num_items": num_items,
+        "num_busy": np.minimum(busy[pair], num_items),
+        "needed_bytes": tiles.needed_bytes[chosen],
+    }
+
+
+def _first_least(values: FloatArray, starts: IntArray, counts: IntArray) -> IntArray:
+    """Of each run of values, where its least stands first."""
+    least = np.flatnonzero(values == np.repeat(np.minimum.reduceat(values, starts), counts))
+    return least[np.searchsorted(least, starts)]
 
 
 def _needed_bytes(mapping: CoreMapping, x: _Bases, p: FloatArray, q: FloatArray) -> FloatArray:

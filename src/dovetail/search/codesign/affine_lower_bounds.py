@@ -8,7 +8,7 @@ docs/model/codesign.md has the proofs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -51,6 +51,15 @@ class AffineLowerBounds:
             way_s = np.einsum("rp,prc->rc", self.slope[:, way], own_s) + self.fixed_s[:, way, None]
             np.maximum(found_s, way_s, out=found_s)
         return found_s
+
+    def without_lower_lines(self) -> AffineLowerBounds:
+        """Of one row: those of its lines that no other is above, or the first of equal ones, whatever the compute."""
+        [figures] = np.concatenate([self.slope, self.fixed_s[:, :, None]], axis=2)
+        is_above = (figures[:, None] >= figures).all(axis=2)  # lines by lines
+        is_first = np.tri(len(figures), k=-1, dtype=np.bool_).T
+        is_left = ~(is_above & (~is_above.T | is_first)).any(axis=0)
+        lines = {name: getattr(self, name)[:, is_left] for name in ("slope", "fixed_s", "bare_s", "entries")}
+        return replace(self, **lines)
 
     def least_s(self, compute_s: FloatArray) -> tuple[IntArray, FloatArray]:
         """Base plans that have rows, and what they take at least: base plans by chips."""

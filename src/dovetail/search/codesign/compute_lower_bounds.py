@@ -8,7 +8,7 @@ large, products are costed with the most lanes and vector cores of the space, wh
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from dovetail.search.planners.bounds.step_lower_bounds import ROUNDING_TOLERANCE
 from dovetail.search.space import Space
 from dovetail.step.chip_free_costs import ChipFreeCosts
 from dovetail.units import KIBI
-from dovetail.workload.graph import FloatArray, Graph, IntArray, Phase
+from dovetail.workload.graph import BoolArray, FloatArray, Graph, IntArray, Ops, Phase
 from dovetail.workload.operators import Unit
 
 AROUND = ("sram_mib", "sram_bytes_per_clock", "hbm_stacks", "clock_mhz")
@@ -33,12 +33,31 @@ VECTOR = ("num_vector", "num_lanes", *BESIDE_LANES, *AROUND)
 BESIDE = ("num_vector", "num_lanes")  # of a product: as many as fit in a table are told apart
 TABLE_CHIPS = 20_000  # of a table of products with vector cores told apart; some seconds
 CHIP_BATCH = 2000
+SORTED_CHIPS = 4 * CHIP_BATCH  # put in the order of their arrays; their costs take some ten MB
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Table:
+    """Seconds by combinations of some knobs, the last turning fastest, as far as they were worked out."""
+
+    values: dict[str, FloatArray]  # of each knob
+    fixed: dict[str, float]  # of all other knobs
+    ops: Ops
+    weights: FloatArray  # places and cuts by operators
+    known_s: FloatArray  # places and cuts by combinations
+    is_known: BoolArray
+
+    def systems(self, codes: IntArray) -> dict[str, FloatArray]:
+        """Combinations as values of all knobs."""
+        places = np.unravel_index(codes, [len(one) for one in self.values.values()])
+        own = {name: one[place] for (name, one), place in zip(self.values.items(), places, strict=True)}
+        return {name: np.full(len(codes), value) for name, value in self.fixed.items()} | own
 
 
 class ComputeLowerBounds:
     """Seconds of all layers, of what is before and of what is after them, both ways, for a microbatch.
 
-    Under every cut of a frame; tables are made once.
+    Under every cut of a frame; each combination of knobs is worked out once, when a system first has it.
     """
 
     def __init__(self, plans: ChipFreeCosts, graph: Graph, policies: tuple[int, ...], base: Chip, space: Space) -> None:
@@ -62,11 +81,24 @@ class ComputeLowerBounds:
         ones = {"num_tensor": 1.0, "num_rows": 1.0, "num_cols": 1.0}
         self._vector = self._table(VECTOR, np.flatnonzero(~is_tensor), ones)
 
+    def _table(self, names: tuple[str, ...], rows: IntArray, fixed: dict[str, float]) -> _Table:
+        values = {name: self._values(name) for name in names}
+        num = int(np.prod([len(one) for one in values.values()]))
+        return _Table(
+            values=values,
+            fixed=system_of(self._base, 1) | fixed,
+            ops=self._ops.taken(rows),
+            weights=self._weights[:, rows],
+            known_s=np.empty((len(self._weights), num)),
+            is_known=np.zeros(num, dtype=np.bool_),
+        )
+
     def at(self, places: dict[str, IntArray]) -> FloatArray:
         """Of systems by which value of each knob they have: PLACES by cuts by systems."""
         tensor, vector = self._code(self._tensor_names, places), self._code(VECTOR, places)
-        found_s = (self._tensor[:, tensor] + self._vector[:, vector]) * (1 - ROUNDING_TOLERANCE)
-        return np.asarray(found_s).reshape(len(PLACES), self._num_cuts, -1)
+        found_s = self._at_s(self._tensor, tensor) + self._at_s(self._vector, vector)
+        found_s *= 1 - ROUNDING_TOLERANCE
+        return found_s.reshape(len(PLACES), self._num_cuts, -1)
 
     def _product_knobs(self) -> tuple[tuple[str, ...], dict[str, float]]:
         """What is told apart of products, and the most of what is not."""
@@ -87,18 +119,36 @@ class ComputeLowerBounds:
             code = code * len(self._values(name)) + places[name]
         return code
 
-    def _table(self, names: tuple[str, ...], rows: IntArray, fixed: dict[str, float]) -> FloatArray:
-        """Places and cuts by all combinations of the knobs in `names`, the last turning fastest."""
-        grids = np.meshgrid(*(self._values(name) for name in names), indexing="ij")
-        columns = {name: grid.ravel() for name, grid in zip(names, grids, strict=True)}
-        num = grids[0].size
-        all_values = {name: np.full(num, value) for name, value in (system_of(self._base, 1) | fixed).items()} | columns
-        ops, weights, found = self._ops.taken(rows), self._weights[:, rows], []
-        for start in range(0, num, CHIP_BATCH):
-            batch = slice(start, start + CHIP_BATCH)
-            chips = built_systems(self._base, {name: column[batch] for name, column in all_values.items()}).chips
-            found.append(weights @ cost_table(ops, self._unhindered(chips, names)).compute_s)
-        return np.concatenate(found, axis=1)
+    def _at_s(self, table: _Table, code: IntArray) -> FloatArray:
+        """Places and cuts by systems, of the combination of knobs that each has."""
+        new = np.flatnonzero(np.bincount(code, minlength=len(table.is_known)).astype(np.bool_) & ~table.is_known)
+        for start in range(0, len(new), SORTED_CHIPS):
+            self._fill(table, new[start : start + SORTED_CHIPS])
+        return np.take(table.known_s, code, axis=1)
+
+    def _fill(self, table: _Table, codes: IntArray) -> None:
+        """Works combinations out; each is summed at its place in its block, so that sums round the same whatever else
+        is worked out with it.
+        """
+        compute_s = self._compute_s(table, codes)
+        block_of = codes // CHIP_BATCH
+        for block in np.unique(block_of).tolist():
+            own, start = np.flatnonzero(block_of == block), block * CHIP_BATCH
+            padded_s = np.zeros((len(table.ops), min(CHIP_BATCH, len(table.is_known) - start)))
+            padded_s[:, codes[own] - start] = compute_s[:, own]
+            table.known_s[:, codes[own]] = (table.weights @ padded_s)[:, codes[own] - start]
+        table.is_known[codes] = True
+
+    def _compute_s(self, table: _Table, codes: IntArray) -> FloatArray:
+        """Operators by combinations. Those with the same arrays are costed together: their tiles are the same."""
+        systems = table.systems(codes)
+        order = np.lexsort((systems["num_cols"], systems["num_rows"]))
+        compute_s = np.empty((len(table.ops), len(order)))
+        for start in range(0, len(order), CHIP_BATCH):
+            batch = order[start : start + CHIP_BATCH]
+            chips = built_systems(self._base, {name: column[batch] for name, column in systems.items()}).chips
+            compute_s[:, batch] = cost_table(table.ops, self._unhindered(chips, tuple(table.values))).compute_s
+        return compute_s
 
     def _unhindered(self, chips: ChipColumns, names: tuple[str, ...]) -> ChipColumns:
         """With the largest buffer of a core that systems have, where its size follows from what a table leaves open."""

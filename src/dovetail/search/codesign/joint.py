@@ -134,14 +134,26 @@ def joint_search(scorer: Scorer, backend: SearchBackend, *, is_exhaustive: bool 
 
 def bounded(scorer: Scorer) -> tuple[FloatArray, SearchCounts]:
     """A low for every point of the space, in its order; infinite for those that are no system, too large or unfit."""
-    question = scorer.question
-    num_points, lower_bounds, counts = question.space.num_points, [], np.zeros(NUM_COUNTS, dtype=np.int64)
+    question, num_points = scorer.question, scorer.question.space.num_points
+    lower_bounds, counts = np.full(num_points, np.inf), np.zeros(NUM_COUNTS, dtype=np.int64)
+    for flat in _systems(scorer):
+        lower_bounds[flat], batch_counts = scorer.lower_bounds(places_at(question, flat), are_systems=True)
+        counts += batch_counts
+    return lower_bounds, counted(counts)
+
+
+def _systems(scorer: Scorer) -> Iterator[IntArray]:
+    """Numbers of the points that are systems, about LOWER_BOUND_BATCH together: what they share is worked out once."""
+    question, num_points, found, num_found = scorer.question, scorer.question.space.num_points, [], 0
     for start in range(0, num_points, LOWER_BOUND_BATCH):
         flat = np.arange(start, min(num_points, start + LOWER_BOUND_BATCH))
-        found, batch_counts = scorer.lower_bounds(places_at(question, flat))
-        lower_bounds.append(found)
-        counts += batch_counts
-    return np.concatenate(lower_bounds), counted(counts)
+        found.append(flat[scorer.systems_among(places_at(question, flat))])
+        num_found += len(found[-1])
+        if num_found >= LOWER_BOUND_BATCH:
+            yield np.concatenate(found)
+            found, num_found = [], 0
+    if num_found:
+        yield np.concatenate(found)
 
 
 def counted(counts: IntArray) -> SearchCounts:
@@ -157,8 +169,11 @@ def counted(counts: IntArray) -> SearchCounts:
 
 def places_at(question: JointQuestion, flat: IntArray) -> dict[str, IntArray]:
     """Points by number, in the order of the space, as which value of each knob they have."""
-    shape = [len(knob.values) for knob in question.space.knobs]
-    return dict(zip(KNOBS, np.unravel_index(flat, shape), strict=True))
+    shape = {name: len(knob.values) for name, knob in zip(KNOBS, question.space.knobs, strict=True)}
+    turned = [name for name, num_values in shape.items() if num_values > 1]
+    places = np.unravel_index(flat, [shape[name] for name in turned]) if turned else ()
+    fixed = np.broadcast_to(np.int64(0), flat.shape)  # of knobs with one value
+    return dict.fromkeys(KNOBS, fixed) | dict(zip(turned, places, strict=True))
 
 
 def _scored(

@@ -141,7 +141,8 @@ class PlanSet:
             return found_s
         lowest = lines.lowest()
         for row in range(len(lowest.base)):
-            np.minimum(found_s, lowest.at(np.array([row])).step_s(compute_s)[0], out=found_s)
+            one = lowest.at(np.array([row])).without_lower_lines()
+            np.minimum(found_s, one.step_s(compute_s)[0], out=found_s)
         return found_s
 
     def pair_lower_bounds_s(self, base: IntArray, context: PlanContext) -> FloatArray:

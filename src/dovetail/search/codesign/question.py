@@ -200,4 +200,8 @@ def places_of(points: Sequence[Point]) -> dict[str, IntArray]:
 
 def systems_at(space: Space, places: dict[str, IntArray]) -> Systems:
     """Points as values of their knobs."""
-    return {knob.name: np.array(knob.values, dtype=np.float64)[places[knob.name]] for knob in space.knobs}
+    systems = {}
+    for knob in space.knobs:
+        values, place = np.array(knob.values, dtype=np.float64), places[knob.name]
+        systems[knob.name] = values[place] if len(values) > 1 else np.broadcast_to(values[0], place.shape)
+    return systems

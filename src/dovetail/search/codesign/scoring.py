@@ -132,42 +132,46 @@ class Scorer:
             )
         return self._lower_bounds[key]
 
-    def lower_bounds(self, places: dict[str, IntArray]) -> tuple[FloatArray, IntArray]:
+    def systems_among(self, places: dict[str, IntArray]) -> IntArray:
+        """Which of some points are systems."""
+        num, question = len(places["num_tensor"]), self.question
+        batches = (slice(start, start + SYSTEM_BATCH) for start in range(0, num, SYSTEM_BATCH))
+        columns = ({name: column[batch] for name, column in places.items()} for batch in batches)
+        return np.flatnonzero(np.concatenate([question.is_part(systems_at(question.space, own)) for own in columns]))
+
+    def lower_bounds(self, places: dict[str, IntArray], *, are_systems: bool = False) -> tuple[FloatArray, IntArray]:
         """Losses that systems are not below, whatever their plans; infinite beyond a limit or where nothing fits.
 
         And how many of the points are systems, how many of these are beyond a limit, for how many of the others no plan
-        cuts some case, and for how many nothing fits.
+        cuts some case, and for how many nothing fits. All are systems where the caller knows it.
         """
-        bounds = self.bounds(places)
+        bounds = self.bounds(places, are_systems=are_systems)
         return bounds.low, bounds.counts
 
-    def bounds(self, places: dict[str, IntArray]) -> Bounds:
+    def bounds(self, places: dict[str, IntArray], *, are_systems: bool = False) -> Bounds:
         """As `lower_bounds`, with what the systems within the limits take."""
         num = len(places["num_tensor"])
         found = Bounds.of_nothing(num)
-        for start in range(0, num, SYSTEM_BATCH):
-            batch = slice(start, start + SYSTEM_BATCH)
-            self._bound({name: column[batch] for name, column in places.items()}, found, start)
+        rows = np.arange(num) if are_systems else self.systems_among(places)
+        for start in range(0, len(rows), SYSTEM_BATCH):
+            batch = rows[start : start + SYSTEM_BATCH]
+            self._bound({name: column[batch] for name, column in places.items()}, found, batch)
         return found
 
-    def _bound(self, places: dict[str, IntArray], found: Bounds, start: int) -> None:
-        """Writes down what is known of the systems that stand at `start` and behind."""
+    def _bound(self, places: dict[str, IntArray], found: Bounds, rows: IntArray) -> None:
+        """Writes down what is known of systems, each in its row."""
         question = self.question
         systems = systems_at(question.space, places)
-        systems_rows = np.flatnonzero(question.is_part(systems))
-        if not len(systems_rows):
-            return
-        systems = taken(systems, systems_rows)
         built = built_systems(question.base, systems)
         within = np.flatnonzero(question.budget.excess_frac(built, systems["num_devices"]) == 0)
-        inside = systems_rows[within]
-        found.counts[:2] += len(systems_rows), len(systems_rows) - len(within)
-        if not len(inside):
+        found.counts[:2] += len(rows), len(rows) - len(within)
+        if not len(within):
             return
-        systems, places = taken(systems, within), {name: column[inside] for name, column in places.items()}
-        built = built.at(within) if len(within) < len(systems_rows) else built
+        if len(within) < len(rows):
+            systems, built = taken(systems, within), built.at(within)
+            places = {name: column[within] for name, column in places.items()}
         losses, energies_j, is_unshardable = self._least(places, systems, built)
-        at = start + inside
+        at = rows[within]
         found.low[at] = question.combined(losses)
         found.energy_j[at] = question.mean(energies_j)
         found.area_mm2[at], found.power_w[at] = built.area_mm2, built.power_w

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,29 @@ def test_the_mapper_finds_what_plain_loops_over_all_candidates_find(case, flows,
     bound, moved = least_cycles(case, tuple(flows), fill)
     assert found.bound_cycles[0, 0] == pytest.approx(bound, rel=1e-12)
     assert found.moved_bytes[0, 0] == moved
+
+
+@pytest.mark.parametrize("fill", list(Fill))
+def test_kinds_of_arrays_mapped_together_are_each_as_alone_to_the_last_bit(fill):
+    arrays, sides, buffers, memories = (
+        axis.ravel().astype(np.float64)
+        for axis in np.meshgrid([1, 3, 64, 4096], [8, 128], [KIBI, 64 * KIBI], [64 * KIBI, 2 * MEBI], indexing="ij")
+    )
+    chips = array_chips(
+        len(arrays), levels=((memories, 4096.0),), num_arrays=arrays, num_rows=sides, num_cols=2 * sides, clock_hz=1.0,
+        core_buffer_bytes=buffers, hbm_bytes_per_s=1.0,
+    )  # fmt: skip
+    kinds, _ = core_kinds(chips)
+    shapes = product_shapes(np.array([300.0, 4096.0]), np.array([77.0, 1376.0]), np.array([1000.0, 64.0]))
+    remembered: Any = core_tiles
+    compute = remembered.__wrapped__
+    together = compute(shapes, kinds, fill, WindowMapping.UNROLLED)
+    assert len(np.unique(together.num_splits)) > 2
+    for kind in range(len(kinds.num_arrays)):
+        own = replace(kinds, **{one.name: getattr(kinds, one.name)[[kind]] for one in fields(kinds)})
+        alone = compute(shapes, own, fill, WindowMapping.UNROLLED)
+        for one in fields(alone):
+            assert (getattr(alone, one.name)[:, 0] == getattr(together, one.name)[:, kind]).all(), one.name
 
 
 def layer_products():
