@@ -20,7 +20,7 @@ from dovetail.comm.events.recording import Watch
 from dovetail.comm.events.simulate import simulate
 from dovetail.comm.events.unit_graphs import Ints, UnitGraph
 from dovetail.comm.jitter import last_arrival_s
-from dovetail.comm.library.on_group import group_times, is_timed_by_library, library_of
+from dovetail.comm.library.on_group import LibraryChoice, is_timed_by_library, library_choice, library_of
 from dovetail.comm.messages import IN_SWITCH
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.hardware.endpoints import endpoint_named
@@ -97,7 +97,7 @@ class NetworkAnswer:
 
     `closed_form_s` holds the closed form's time where there is one. `timeline` is there when events were simulated.
     `endpoint_s` is the least time the chip needs for what it reads, adds and writes; `time_s` is no less. Where a
-    library gives the time, `algorithm` and `protocol` are what it selects.
+    library gives the time, `algorithm`, `protocol` and `num_channels` are what it selects; 0 channels are not known.
     """
 
     job: CollectiveJob
@@ -112,6 +112,7 @@ class NetworkAnswer:
     loads: tuple[Load, ...] = ()
     algorithm: str = ""
     protocol: str = ""
+    num_channels: int = 0
     jitter_s: float = 0.0
 
     @property
@@ -171,16 +172,20 @@ def _by_library(job: CollectiveJob, groups: Ints) -> NetworkAnswer:
     if why := why_no_library(job):
         raise InvalidInput(why, "--engine")
     group = _group_of(job)
-    found = group_times(job.collective, job.payload_bytes, group)
-    [algorithm], [protocol] = found.algorithms, found.protocols
-    is_in_switch = algorithm.startswith("NVLS")
+    found = library_choice(job.collective, job.payload_bytes, group)
+    is_in_switch = found.algorithm.startswith("NVLS")
     bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, is_in_switch)
     jitter_s = _jitter_s(job)
     return NetworkAnswer(
-        job=job, num_ranks=groups.shape[1], num_groups=groups.shape[0], time_s=float(found.seconds[0]) + jitter_s,
-        bound_s=bound_s, engine="library", closed_form_s=_closed_form_s(job), algorithm=algorithm, protocol=protocol,
-        jitter_s=jitter_s,
+        job=job, num_ranks=groups.shape[1], num_groups=groups.shape[0], time_s=found.time_s + jitter_s,
+        bound_s=bound_s, engine="library", closed_form_s=_closed_form_s(job), algorithm=found.algorithm,
+        protocol=found.protocol, num_channels=found.num_channels, jitter_s=jitter_s,
     )  # fmt: skip
+
+
+def library_selection(job: CollectiveJob) -> tuple[LibraryChoice, ...]:
+    """What the library that the network names selects for `job`; nothing where none is known to run it."""
+    return () if why_no_library(job) else (library_choice(job.collective, job.payload_bytes, _group_of(job)),)
 
 
 def why_no_library(job: CollectiveJob) -> str:

@@ -65,6 +65,7 @@ def _point(
     yield Figure("engine", answer.engine)
     yield Figure("algorithm", answer.algorithm or None)
     yield Figure("protocol", answer.protocol or None)
+    yield Figure("num_channels", answer.num_channels or None)
     yield Figure("time_s", answer.time_s, format_s(answer.time_s), "time")
     closed = Figure("closed_form_s", closed_form_s, "-" if closed_form_s is None else format_s(closed_form_s))
     yield phrase("{}", closed, label="closed form", align="r")
@@ -147,7 +148,8 @@ def _how(answer: NetworkAnswer) -> str:
         return ENGINE_WORDS[answer.engine]
     library = answer.job.network.parts[0]
     name = SUMMARIES[library.library] if isinstance(library, Dimension) else ""
-    return f"{answer.algorithm}, {answer.protocol}: {name}"
+    channels = f", {counted(answer.num_channels, 'channel')}" if answer.num_channels else ""
+    return f"{answer.algorithm}, {answer.protocol}{channels}: {name}"
 
 
 def _bounds(answer: NetworkAnswer, by_key: Mapping[str, Figure]) -> Iterator[FigureRow]:
