@@ -21,7 +21,7 @@ from dovetail.comm.events.simulate import simulate
 from dovetail.comm.events.unit_graphs import Ints, UnitGraph
 from dovetail.comm.jitter import last_arrival_s
 from dovetail.comm.library.on_group import LibraryChoice, is_timed_by_library, library_choice, library_of
-from dovetail.comm.messages import IN_SWITCH
+from dovetail.comm.messages import BY_SWITCHES, IN_SWITCH
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.hardware.endpoints import endpoint_named
 from dovetail.hardware.topology import Dimension, Group, Span
@@ -31,7 +31,7 @@ COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "broadcast", "point-to-
 EngineName = Literal["events", "closed", "library"]
 _TASK = "it"
 _NOT_ADDED = ("all-to-all", "point-to-point")  # where there is nothing for switches to add
-_FEW_STEPS = ("halving-doubling", "double-binary-tree", IN_SWITCH)  # as many as the number of ranks has digits
+_FEW_STEPS = ("halving-doubling", "double-binary-tree", *BY_SWITCHES)  # as many as the number of ranks has digits
 _MOST_MESSAGES = 500_000_000  # a count: half a minute
 _MOST_LISTED = 2048  # devices: a chain is a table of its square
 _MOST_ROUTED = 500_000  # messages between all pairs of a graph, each with a way of its own: half a minute
@@ -144,7 +144,7 @@ def network_answer(job: CollectiveJob, watch: Watch | None = None) -> NetworkAns
         groups = groups[:, :2]
     if job.engine == "library":
         return _by_library(job, groups)
-    in_switch = any(name == IN_SWITCH for _, name in _algorithms(job))
+    in_switch = any(name in BY_SWITCHES for _, name in _algorithms(job))
     bound_s = 0.0  # of a plugin's collective
     if job.collective in COLLECTIVES:
         bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, in_switch)
