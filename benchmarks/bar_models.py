@@ -15,7 +15,7 @@ from pathlib import Path
 from benchmarks.bar import REPOSITORY, Bar
 from benchmarks.bar_capture import RUNNER
 from dovetail.units import GIGA, KIBI, MEGA
-from tests.torch_models.architectures import ARCHITECTURES
+from tests.torch_architectures import ARCHITECTURES
 
 ISSUE = 24
 MOST_S, MOST_BYTES = 30.0, 2 * GIGA

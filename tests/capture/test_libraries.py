@@ -17,6 +17,7 @@ from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 import dovetail as dv  # noqa: E402
 from dovetail.workload.layers import Sample  # noqa: E402
 from dovetail.workload.optimizer import Precision  # noqa: E402
+from dovetail.workload.recorded.captured import Captured  # noqa: E402
 from dovetail.workload.training import training_graph  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -28,9 +29,15 @@ def on_meta(values):
     return {name: value.to("meta") if torch.is_tensor(value) else value for name, value in values.items()}
 
 
+def captured(module, inputs):
+    found = dv.capture(module, inputs, cache=False).captured
+    assert isinstance(found, Captured)
+    return found
+
+
 def check_counts(module, inputs):
     """Parameters, and the FLOP of the forward pass by PyTorch's own counter."""
-    found = dv.capture(module, inputs, cache=False).captured
+    found = captured(module, inputs)
     with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
         module(**inputs)
     graph = found.forward(Sample(batch=BATCH, seq=found.seq, dtype="bf16"))
@@ -107,7 +114,7 @@ def test_lora_trains_its_adapters_alone():
     assert found.num_trained == sum(each.numel() for each in module.parameters() if each.requires_grad)
     assert any("parameters are frozen" in note for note in found.notes)
     sample = Sample(batch=BATCH, seq=SEQ, dtype="bf16")
-    whole = dv.capture(llama(), {"input_ids": tokens, "labels": tokens}, cache=False).captured
+    whole = captured(llama(), {"input_ids": tokens, "labels": tokens})
     ours, all_trained = (training_graph(each.forward(sample), Precision()).model_flop for each in (found, whole))
     assert 2 / 3 < ours / all_trained < 0.8  # the gradients of frozen weights, a third, are left out; adapters come in
 
@@ -122,7 +129,7 @@ def test_a_frozen_encoder_has_no_backward_pass():
         def forward(self, x):
             return self.head(self.encoder(x))
 
-    found = dv.capture(Probe(), torch.zeros(8, 64), cache=False).captured
+    found = captured(Probe(), torch.zeros(8, 64))
     forward = found.forward(Sample(batch=8, seq=1, dtype="bf16"))
     step = training_graph(forward, Precision())
     assert step.model_flop - forward.model_flop == 2 * 8 * 64 * 10  # of the head's weight

@@ -241,7 +241,7 @@ def test_frozen_parameters_have_their_own_source_and_a_name():
     assert parameters(found.recorded.base) == {"1.weight": (WIDTH, WIDTH)}
     named = [tensor.name for tensor in found.recorded.base.tensors if tensor.source is Source.FROZEN]
     assert named == ["0.weight", "0.bias"]
-    assert "2 parameters are frozen: 0.weight, 0.bias" in found.notes
+    assert "272 of 528 parameters are frozen: 0.weight, 0.bias" in found.notes
     assert [step.word for step in found.recorded.base.steps] == ["linear", "linear"]
 
 

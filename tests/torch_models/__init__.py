@@ -6,9 +6,13 @@ has written down has the parameters that `from_shape` gives its shape.
 
 from __future__ import annotations
 
+from dovetail.importers.torch_library import torch_library
 from dovetail.workload.models import models
 from dovetail.workload.transformer import Transformer
-from tests.torch_models import (
+
+torch_library()  # before transformers: torchvision of another build would stop it
+
+from tests.torch_models import (  # noqa: E402
     decoders,
     encoders,
     inception,
@@ -21,8 +25,8 @@ from tests.torch_models import (
     translator,
     vgg,
 )
-from tests.torch_models.built import Build
-from tests.torch_models.from_shape import of_shape
+from tests.torch_models.built import Build  # noqa: E402
+from tests.torch_models.from_shape import of_shape  # noqa: E402
 
 BUILDS: dict[str, Build] = {
     **decoders.BUILDS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from dovetail.accuracy.compared import Compared
 from dovetail.accuracy.measurements import Measurements
 from dovetail.cost.costs import op_costs
 from dovetail.cost.op_cost import Setting
+from dovetail.errors import DovetailError
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
@@ -26,14 +27,46 @@ _SPELLINGS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepCase:
+    """One measured step of a model as its code runs: what it is called, its sizes, and how it ran."""
+
+    model: str
+    batch: int
+    seq: int
+    mode: str
+    is_checkpointed: bool
+    is_autocast: bool
+
+    @property
+    def words(self) -> str:
+        how = (" recompute" if self.is_checkpointed else "") + (" autocast" if self.is_autocast else "")
+        return f"{self.model} b{self.batch} s{self.seq}{how}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFigures:
+    """What is predicted of a step, and what was noticed while it was recorded."""
+
+    step_s: float
+    peak_bytes: float
+    notes: tuple[str, ...] = ()
+
+
+# Records steps and predicts them on a chip; an error in place of one that cannot be.
+RecordSteps = Callable[[Sequence[StepCase], Chip], list[StepFigures | DovetailError]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableContext:
     """What the user gave beside a table: the chip it was measured on, and the dtype; nothing where the table tells.
 
-    `cluster` is what measured collectives are compared with.
+    `cluster` is what measured collectives are compared with. `record_steps` runs the code of models that a table
+    names; nothing where nobody can.
     """
 
     chip: Chip | None = None
     dtype: str = ""
+    record_steps: RecordSteps | None = None
     cluster: Cluster | None = None
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dovetail.accuracy.measurements import Measurements
-from dovetail.accuracy.prepared import Prepared, TableContext
+from dovetail.accuracy.prepared import Prepared, RecordSteps, TableContext
 from dovetail.accuracy.sets import format_of, prepared
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.files.measurements import (
@@ -41,7 +41,22 @@ class Found:
     notes: list[str] = field(default_factory=list)
 
 
-def look_up(target: str, given: TableContext, found: Found, *, is_asked: bool, does_name_absent: bool = False) -> None:
+Recorder = Callable[[Path], RecordSteps]  # of the steps that a table names
+
+
+def given_for(file: Path, given: TableContext, recorder: Recorder | None) -> TableContext:
+    return given if recorder is None else replace(given, record_steps=recorder(file))
+
+
+def look_up(
+    target: str,
+    given: TableContext,
+    found: Found,
+    *,
+    is_asked: bool,
+    does_name_absent: bool = False,
+    recorder: Recorder | None = None,
+) -> None:
     """Adds what `target` names to `found`; a set that is nowhere is an error if it `is_asked` for by name."""
     if target in SHIPPED:
         _take_folder(shipped_folder(target), target, given, found)
@@ -54,12 +69,13 @@ def look_up(target: str, given: TableContext, found: Found, *, is_asked: bool, d
     elif target in PUBLISHED:
         _take_published(target, given, found, is_asked=is_asked)
     elif Path(target).is_dir():
-        _take_folder(Path(target), one_line(target), given, found)
+        _take_folder(Path(target), one_line(target), given_for(Path(target) / "steps.csv", given, recorder), found)
     elif target.lower().endswith(".json"):
         found.records.append(load_results(Path(target)))
     else:
         _check_names_a_file(target)
-        found.sets += prepared(load_measurements(Path(target), is_whole=False), given)
+        file = Path(target)
+        found.sets += prepared(load_measurements(file, is_whole=False), given_for(file, given, recorder))
 
 
 def _take_published(target: str, given: TableContext, found: Found, *, is_asked: bool) -> None:

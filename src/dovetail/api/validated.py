@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -14,6 +15,7 @@ from dovetail.accuracy.validation import validation
 from dovetail.api.answer import Answer
 from dovetail.api.measured_sets import BESIDE, GEMM, QUICK, Found, check_any_row, look_up
 from dovetail.api.profiled_answers import other_chip, profile_compared
+from dovetail.api.recorded_steps import steps_recorder
 from dovetail.api.requests.evidence import ValidateRequest
 from dovetail.api.search_context import SearchContext
 from dovetail.errors import InvalidInput
@@ -168,7 +170,14 @@ def validated(request: ValidateRequest, context: SearchContext, appraise: Apprai
     given = TableContext(chip=chip, dtype=request.dtype, cluster=_cluster_of(request))
     found = Found()
     for target in context.through("comparing predictions with measurements", sets):
-        look_up(target, given, found, is_asked=bool(request.target), does_name_absent=request.all)
+        look_up(
+            target,
+            given,
+            found,
+            is_asked=bool(request.target),
+            does_name_absent=request.all,
+            recorder=lambda file: steps_recorder(file, os.fspath(request.cases), context, request.host_slowdown),
+        )
     compared_profiles = [profile_compared(file, chip) for file in request.profile]
     found.sets += [one for _, one in compared_profiles]
     found.notes += [note for one, _ in compared_profiles for note in other_chip(one)]

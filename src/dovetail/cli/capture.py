@@ -35,9 +35,9 @@ def capture(
     """Take a PyTorch, Hugging Face or ONNX model as it is.
 
     Every other command takes the file it writes. Its code runs here, on tensors without memory: no weights, no GPU, no
-    download.
+    download. With --chip, the step that the code takes there comes first.
     """
-    from dovetail.api.captured import found_capture
+    from dovetail.api.captured import Refused, found_capture
     from dovetail.cli.html import check_html
     from dovetail.cli.process import stream
     from dovetail.cli.progress import telling
@@ -48,6 +48,9 @@ def capture(
     aside = stream("stderr") or io.StringIO()  # what the user's code prints is no part of the answer
     with telling("capturing") as tell, redirect_stdout(aside):
         found = found_capture(request, tell=tell)
+    if isinstance(found.found, Refused):
+        _show(found, html=html, as_json=as_json)
+        return
     if not out:
         out = file_name(found.captured.name)
         _check_out(out, request.model, is_forced=force)
@@ -83,6 +86,8 @@ def _show(found: "Capture", *, html: str, as_json: bool) -> None:
     else:
         show_tables(found.tables)
         file = one_line(found.model_file)
+        if not file:
+            return
         planning = shlex.join(["dovetail", "plan", "--model", file, "--cluster", CLUSTER])
         remark(f"\nmodel file: {file}\nto plan with it: {planning}\n")
     if html:

@@ -29,6 +29,8 @@ class Products:
     k: FloatArray
     rate_flop_per_s: FloatArray  # of the whole chip, as sustained in the main loop
     element_bytes: FloatArray
+    fill_frac: FloatArray | float = 1.0  # of a tile's start and end, what shows
+    splits: tuple[int, ...] = SPLITS
 
 
 def unit_s(products: Products, chips: ChipColumns) -> tuple[FloatArray, FloatArray]:
@@ -62,7 +64,7 @@ def tiled_product(products: Products, chips: ChipColumns, tile_rows: FloatArray,
         num_tiles=products.b * np.ceil(products.m / tile_rows) * np.ceil(products.n / tile_cols),
         num_groups=np.ceil(products.k / chips.num_steps),
         tile_bytes=(tile_rows + tile_cols) * products.element_bytes / calibration["sram_reuse"],
-        fill_s=calibration["fill_s"],
+        fill_s=calibration["fill_s"] * products.fill_frac,
         least_s=np.maximum(math_s, calibration["tile_step_s"]),
     )
 
@@ -73,7 +75,7 @@ def _tile_s(tiled: Tiled, products: Products, chips: ChipColumns) -> FloatArray:
     load_s = tiled.tile_bytes * chips.num_steps / chips.sram_bytes_per_s  # of one unit's operands, a group of steps
     best_s = _waves_s(tiled.num_tiles, tiled.num_groups, fill_s, least_s, load_s, chips)
     partial_s = partial_sums_s(products, chips)
-    for split in SPLITS[1:]:
+    for split in products.splits[1:]:
         groups = np.ceil(tiled.num_groups / split)
         time_s = _waves_s(split * tiled.num_tiles, groups, fill_s, least_s, load_s, chips)
         time_s = time_s + chips.calibration["split_s"] + split * partial_s

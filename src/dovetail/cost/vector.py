@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -74,6 +75,10 @@ _PLAIN = (_CODES[Access.STREAM], _CODES[Access.SMALL])
 
 def access_code(kernel: Kernel) -> int:
     return _CODES[kernel.access]
+
+
+def access_codes(accesses: Sequence[Access]) -> IntArray:
+    return np.array([_CODES[access] for access in accesses], dtype=np.int64)
 
 
 def stream_code(kernel: Kernel) -> int:

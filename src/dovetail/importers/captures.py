@@ -42,6 +42,13 @@ class CaptureJob:
     is_kept: bool = True  # in the cache, and taken from there
 
     @property
+    def has_sizes(self) -> bool:
+        """Whether batch and length say something of the capture: not of a module with example inputs of its own."""
+        if isinstance(self.model, str | PathLike):
+            return is_config(os.fspath(self.model)) or is_onnx(os.fspath(self.model))
+        return config_of_value(self.model) is not None
+
+    @property
     def words(self) -> str:
         """What the model is called where nothing else says it."""
         return one_line(os.fspath(self.model)) if isinstance(self.model, str | PathLike) else ""
@@ -69,7 +76,7 @@ def _found(asked: CaptureJob, tell: Tell) -> Found:
         if is_onnx(target):
             return _of_onnx(asked, Path(target), tell)
         if is_config(target):
-            return _of_config(asked, _config_in(Path(target)), target, tell)
+            return _of_config(asked, config_in(Path(target)), target, tell)
     return _of_module(asked, tell)
 
 
@@ -115,7 +122,7 @@ def _digest(file: Path) -> str:
         raise InvalidInput(f"cannot read file {quoted(str(file))}: {reason}") from None
 
 
-def _config_in(file: Path) -> Mapping[str, Any]:
+def config_in(file: Path) -> Mapping[str, Any]:
     entry = opened(file)
     if entry.has(FORMAT_KEY):
         raise entry.refused(f"this is a captured model already; plan with it: dovetail plan --model {file}")
@@ -159,8 +166,8 @@ def _of_module(asked: CaptureJob, tell: Tell) -> Found:
         torch_library()  # says what is missing before the user's code does
         tell(f"importing {asked.words}")
         model = factory_of(asked.words)
-    if _is_config_value(model):
-        return _of_config(replace(asked, model=model), {"model_type": model.model_type, **model.to_dict()}, "", tell)
+    if (config := config_of_value(model)) is not None:
+        return _of_config(replace(asked, model=model), config, "", tell)
     if not is_module(model):
         if not callable(model):
             message = "a PyTorch module, a factory of one, a configuration or a file is captured"
@@ -172,9 +179,11 @@ def _of_module(asked: CaptureJob, tell: Tell) -> Found:
     return _of_recording(asked, model, inputs, tell)
 
 
-def _is_config_value(value: object) -> bool:
-    """Whether it is a configuration of transformers."""
-    return isinstance(getattr(value, "model_type", None), str) and callable(getattr(value, "to_dict", None))
+def config_of_value(value: Any) -> Mapping[str, Any] | None:
+    """What a configuration of transformers says; nothing where `value` is none."""
+    if isinstance(getattr(value, "model_type", None), str) and callable(getattr(value, "to_dict", None)):
+        return {"model_type": value.model_type, **value.to_dict()}
+    return None
 
 
 def _of_recording(asked: CaptureJob, model: Any, inputs: Any, tell: Tell) -> Found:
@@ -202,7 +211,7 @@ def _inputs_of(asked: CaptureJob, model: Any, inputs: Any) -> Examples:
     from dovetail.importers.torch_examples import Examples, examples_of, has_examples
 
     if isinstance(inputs, str):
-        inputs = _from_text(inputs)
+        inputs = inputs_from_text(inputs)
     if inputs is None and has_examples(model):
         return examples_of(model, asked.batch, asked.seq)
     if asked.batch or asked.seq:
@@ -214,7 +223,7 @@ def _inputs_of(asked: CaptureJob, model: Any, inputs: Any) -> Examples:
     return Examples(inputs=inputs)
 
 
-def _from_text(text: str) -> Any:
+def inputs_from_text(text: str) -> Any:
     from dovetail.importers.torch_built import tensors_of
 
     return tensors_of(input_shapes(text))

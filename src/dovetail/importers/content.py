@@ -19,14 +19,17 @@ CODE = ("workload", "importers", "files/captured.py", "files/value_json.py")  # 
 
 
 @cache
-def code_digest() -> str:
+def code_digest(code: tuple[str, ...] = CODE) -> str:
     """Of Dovetail's own code that captures follow from."""
     root, digest = Path(dovetail.__file__).parent, hashlib.sha256()
-    for name in CODE:
+    for name in code:
         files = [root / name] if name.endswith(".py") else sorted((root / name).rglob("*.py"))
         for file in files:
             digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()
+
+
+STEP_CODE = ("workload", "importers", "hardware", "cost", "step")  # and what steps do, as code runs
 
 
 def _version_of(tool: str) -> str:
@@ -55,3 +58,8 @@ def file_key(digest: str, **asked: object) -> str:
 def recording_key(digest: str, **asked: object) -> str:
     """Of a module whose first recording has the hash `digest`: what ran, not the code that made it run."""
     return _key("recording", digest, repr(sorted(asked.items())))
+
+
+def step_key(content: str, *words: str) -> str:
+    """Of a step of a model whose case is `content`, recorded and priced."""
+    return _key("step", code_digest(STEP_CODE), content, *words)

@@ -81,7 +81,7 @@ def _weights_on_meta() -> Any:
 
 def built_from_config(config: Mapping[str, Any], where: str = "") -> Built:
     """The model of a configuration, in bf16 and for training; its class is transformers' own."""
-    torch, transformers = torch_library(), _transformers()
+    torch, transformers = torch_library(), transformers_library()
     from dovetail.importers.torch_run import quiet
 
     model_type = config.get("model_type")
@@ -130,7 +130,7 @@ def _module_of(config: Any, torch: Any, where: str) -> Any:
 
 def _class_of(config: Any, where: str) -> Any:
     """The class that the configuration names, or else the language model of its kind."""
-    transformers = _transformers()
+    transformers = transformers_library()
     said = config.architectures or [""]
     named = said[0] if isinstance(said, list) else said
     if not isinstance(named, str):
@@ -164,7 +164,8 @@ def _imported(find: Callable[[], Any], name: str) -> Any:
         raise InvalidInput(f"transformers cannot import {name}: {message[:MAX_WORDS]}") from error
 
 
-def _transformers() -> Any:
+def transformers_library() -> Any:
+    """transformers, which is an extra of Dovetail."""
     torch_library()  # first, for what has to be done before transformers looks around
     try:
         import transformers

@@ -67,6 +67,17 @@ def unwrapped(model: Any) -> Any:
 
 def settle(copied: torch.nn.Module) -> tuple[str, ...]:
     """Switches off, in the copy, what training does not do or plans decide; says so."""
+    notes = list(settle_configs(copied))
+    kept = [module for module in copied.modules() if getattr(module, "gradient_checkpointing", False) is True]
+    for module in kept:
+        module.gradient_checkpointing = False
+    if kept:
+        notes.append("the module's own recomputation is switched off: plans decide on it")
+    return tuple(notes)
+
+
+def settle_configs(copied: torch.nn.Module) -> tuple[str, ...]:
+    """What models of transformers need in order to train without numbers; says what of it changes the step."""
     notes = []
     configs = {id(config): config for module in copied.modules() if (config := getattr(module, "config", None))}
     cached = [config for config in configs.values() if getattr(config, "use_cache", False) is True]
@@ -80,11 +91,6 @@ def settle(copied: torch.nn.Module) -> tuple[str, ...]:
     for module in copied.modules():
         if hasattr(module, "warn_if_padding_and_no_attention_mask"):  # looks at tokens, and says something or nothing
             module.warn_if_padding_and_no_attention_mask = lambda *_arguments, **_more: None
-    kept = [module for module in copied.modules() if getattr(module, "gradient_checkpointing", False) is True]
-    for module in kept:
-        module.gradient_checkpointing = False
-    if kept:
-        notes.append("the module's own recomputation is switched off: plans decide on it")
     return tuple(notes)
 
 

@@ -114,7 +114,7 @@ def _with_images(model: Any, found: Examples, batch: int, seq: int, takes: set[s
 def _patches(model: Any, batch: int) -> dict[str, Any]:
     """Images cut into patches, one after another, and how many each has: frames, rows and columns."""
     torch, config = torch_library(), model.config.vision_config
-    sides = [getattr(config, name, None) for name in ("in_channels", "temporal_patch_size", "patch_size")]
+    sides: list[Any] = [getattr(config, name, None) for name in ("in_channels", "temporal_patch_size", "patch_size")]
     if not all(isinstance(side, int) for side in sides):
         return {}
     channels, frames, patch = sides
@@ -126,7 +126,8 @@ def _patches(model: Any, batch: int) -> dict[str, Any]:
 def _tokens_of_images(model: Any, seen: dict[str, Any]) -> int:
     """As the model itself makes them; patches that it merges by squares are one token each."""
     if "image_grid_thw" in seen:
-        return int(seen["image_grid_thw"].prod(dim=1).sum()) // model.config.vision_config.spatial_merge_size**2
+        num_patches = int(seen["image_grid_thw"].prod(dim=1).sum())
+        return num_patches // int(model.config.vision_config.spatial_merge_size) ** 2
     from dovetail.importers.targets import blamed
     from dovetail.importers.torch_copy import meta_copy
     from dovetail.importers.torch_run import quiet

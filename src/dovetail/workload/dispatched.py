@@ -52,3 +52,25 @@ class DispatchedOp:
     arguments: tuple[tuple[str, Argument], ...] = ()
     phase: str = FORWARD
     module: str = ""
+    is_compiled: bool = False  # launched by a graph of torch.compile, and not by PyTorch's dispatcher
+    line: str = ""  # of the code that is neither PyTorch's nor ours, as file:line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DispatchedStep:
+    """One whole training step in the order in which PyTorch dispatches it.
+
+    `module_calls` are, by operator, how many modules were entered since the one before it. `live_bytes` are those that
+    the allocator holds when an operator has its outputs and has freed nothing yet; `state_bytes` of them were there
+    when the step began: weights, moments and inputs.
+    """
+
+    ops: tuple[DispatchedOp, ...]
+    module_calls: tuple[int, ...]
+    live_bytes: tuple[int, ...]
+    state_bytes: int
+    num_parameters: int
+    num_updated: int = 0  # tensors that the optimizer writes
+    state_allocations: tuple[int, ...] = ()  # bytes of each tensor that was there when the step began
+    allocations: tuple[int, ...] = ()  # in order: bytes of a new tensor, or -n where the n-th of them (from 1) is freed
+    notes: tuple[str, ...] = ()

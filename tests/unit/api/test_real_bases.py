@@ -49,10 +49,12 @@ def test_a_gpu_is_no_base():
 
 
 def test_the_base_of_a_search_takes_what_its_real_pod_takes():
-    spec = {"workload": WORKLOAD | {"global_batch": 64}, "devices": 64, "chip": {"base": "tpu-v4"}, "space": PLANS}
-    spec["chip"] |= {"num_tensor": "base", "num_rows": 128, "num_cols": 128, "num_vector": "base", "num_lanes": "base"}
-    spec["chip"] |= {"vmem_bytes_per_clock": [8192, "base"], "sram_mib": "base", "hbm_stacks": "base", "stack_gib": 8}
-    found = dv.codesign(spec)
+    chip = {"base": "tpu-v4", "num_tensor": "base", "num_rows": 128, "num_cols": 128, "num_vector": "base"}
+    memories = {"vmem_bytes_per_clock": [8192, "base"], "sram_mib": "base", "hbm_stacks": "base", "stack_gib": 8}
+    workload = WORKLOAD | {"global_batch": 64}
+    found = dv.codesign(
+        {"workload": workload, "devices": 64, "chip": chip | {"num_lanes": "base"} | memories, "space": PLANS}
+    )
     [own] = found.record["base_system"]["models"]
     plan = {key: own["plan"][key] for key in ("data_parallel", "zero_stage", "microbatch", "recompute")}
     simulated = dv.simulate(model="gpt2-345m", cluster="tpu-v4-pod", devices=64, plan=plan, global_batch=64, seq=256)

@@ -224,10 +224,17 @@ def test_batched_products_whose_rows_are_no_whole_vectors_are_slow_and_others_ar
     def seconds(kind: str, width: int) -> float:
         return time_s(op(kind, b=64, m=2048, n=2048, k=width, dtype="fp16"), chip, Setting.KERNEL)
 
-    even, odd = seconds("matmul", 128), seconds("matmul", 124)  # 248 bytes are no multiple of 16
-    assert odd > 3 * even
-    assert seconds("matmul", 136) < 1.5 * even
+    whole, odd = seconds("matmul", 128), seconds("matmul", 124)  # 248 bytes are no multiple of 16
+    assert odd > 3 * whole
+    assert seconds("matmul", 136) < 1.5 * whole
     assert seconds("expert_linear", 124) < 1.2 * seconds("expert_linear", 128)
+
+
+def test_misaligned_rows_slow_the_main_loop_down_and_not_the_start_of_a_tile():
+    chip = chips["h200-sxm"]()
+    small = op("matmul", b=24576, m=49, n=49, k=32)
+    bytes_s = 2 * 24576 * (2 * 49 * 32 + 49 * 49) / (chip.hbm.bandwidth_bytes_per_s * chip.calibration.hbm_frac)
+    assert bytes_s < time_s(small, chip, Setting.STREAM) < 6 * bytes_s  # 63 us; once 1,542
 
 
 def test_narrow_products_read_what_was_cast_for_them():
@@ -250,9 +257,9 @@ def test_every_product_of_a_batch_has_partial_sums_of_its_own():
     columns = chip_columns((paper(sram_bytes_per_s=1000.0),))
 
     def sums_s(b: float, m: float, n: float) -> float:
-        sizes = {name: np.array([[float(size)]]) for name, size in (("b", b), ("m", m), ("n", n), ("k", 64.0))}
-        one = np.ones((1, 1))
-        return float(partial_sums_s(Products(**sizes, rate_flop_per_s=one, element_bytes=2 * one), columns).item())
+        b_size, m_size, n_size, k_size, one = (np.array([[float(size)]]) for size in (b, m, n, 64.0, 1.0))
+        shape = Products(b=b_size, m=m_size, n=n_size, k=k_size, rate_flop_per_s=one, element_bytes=2 * one)
+        return float(partial_sums_s(shape, columns).item())
 
     assert sums_s(1, 8, 8) == close(2 * 4 * 8 * 8 / 1000)  # fp32, there and back
     assert sums_s(3, 8, 8) == close(3 * sums_s(1, 8, 8))

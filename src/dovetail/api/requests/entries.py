@@ -3,7 +3,19 @@
 # Annotations are evaluated here: the options in them are what commands are built from.
 from typing import TYPE_CHECKING, Annotated
 
-from dovetail.api.requests.option import COUNT, SWITCH, TEXT, VALUE, Kind, Option, Request, argument, python_call
+from dovetail.api.requests.option import (
+    COUNT,
+    FLAG,
+    SLOWDOWN,
+    SWITCH,
+    TEXT,
+    VALUE,
+    Kind,
+    Option,
+    Request,
+    argument,
+    python_call,
+)
 
 if TYPE_CHECKING:
     from os import PathLike  # in annotations that are text
@@ -12,6 +24,7 @@ if TYPE_CHECKING:
     from dovetail.api.captured import Capture
     from dovetail.api.shown import Entry
     from dovetail.api.stored import Studies
+    from dovetail.files.python_values import ChipLike
 
 
 def _dim(flag: str, value: int) -> int:
@@ -57,6 +70,21 @@ def capture(
         "SupportsIndex | None",
         Option("Which dim of the inputs is the sequence; else the second of those with whole numbers.", "N", DIM),
     ] = None,
+    chip: Annotated[
+        "ChipLike",
+        Option("Also predict the step that the code takes on one such chip: time and peak memory.", "NAME", VALUE),
+    ] = "",
+    autocast: Annotated[
+        "str", Option("With --chip: fp32 weights under autocast to this dtype, bf16 or fp16.", "DTYPE")
+    ] = "",
+    checkpoint: Annotated[
+        "bool", Option("With --chip: layers are recomputed (gradient_checkpointing_enable).", kind=FLAG)
+    ] = False,
+    compile: Annotated["bool", Option("With --chip: under torch.compile.", kind=FLAG)] = False,
+    optimizer: Annotated["str", Option("With --chip: a class of torch.optim.", "NAME")] = "adamw",
+    host_slowdown: Annotated[
+        "float", Option("With --chip: how many times as long as the measured host yours takes.", "X", SLOWDOWN)
+    ] = 1.0,
     cache: Annotated[
         "bool",
         Option("Keep captures under a hash of all that decides them, and take them from there.", kind=SWITCH),
@@ -68,6 +96,9 @@ def capture(
     has it: package.module:factory, file.py:factory, a config.json or a model.onnx. `example_inputs` is what the module
     is called with: a tensor, a tuple or a mapping of them, or text such as "input_ids:int64[2,512]". Models of
     transformers know theirs, and take `batch` and `seq`. Positions are the second dim of integer inputs, or `seq_dim`.
+    With a `chip`, `steps` has the step that the code takes on one of it, operator by operator: under `autocast`, with
+    `checkpoint` or `compile`, with an `optimizer` of torch.optim, and with a host that takes `host_slowdown` times as
+    long as the one that was measured.
     """
     request = CaptureRequest.of_arguments(locals())
     from dovetail.api.captured import found_capture

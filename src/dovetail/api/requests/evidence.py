@@ -3,7 +3,18 @@
 # Annotations are evaluated here: the options in them are what commands are built from.
 from typing import TYPE_CHECKING, Annotated
 
-from dovetail.api.requests.option import FLAG, REPEATED, VALUE, Option, Request, argument, counts, python_call
+from dovetail.api.requests.option import (
+    FLAG,
+    REPEATED,
+    SLOWDOWN,
+    TEXT,
+    VALUE,
+    Option,
+    Request,
+    argument,
+    counts,
+    python_call,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence  # in annotations that are text
@@ -34,6 +45,14 @@ def validate(
         ),
     ] = "",
     dtype: Annotated["str", Option("Of every row, whatever the table says.", "DTYPE")] = "",
+    cases: Annotated[
+        "str | PathLike[str]",
+        Option("The Python file with the configurations that a table of steps names; read, not run.", "FILE", TEXT),
+    ] = "",
+    host_slowdown: Annotated[
+        "float",
+        Option("Of recorded steps: how many times as long as our measured host the table's takes.", "X", SLOWDOWN),
+    ] = 1.0,
     cluster: Annotated[
         "ClusterLike",
         Option(
@@ -59,7 +78,9 @@ def validate(
     """Compare predictions with measurements, set by set.
 
     Without an argument, with what ships: h200, array-sims, dies and astra-sim. A `target` is a set by name, a CSV
-    file, a folder of them, or results as JSON. `worst` is how many of each set's worst rows are shown, 0 for none.
+    file, a folder of them, or results as JSON. `cases` is a Python file with the configurations of models that a table
+    of steps names; without it, those beside the table are read. `host_slowdown` is how many times as long as the host
+    that we measured the table's takes. `worst` is how many of each set's worst rows are shown, 0 for none.
     `cluster` is what measured collectives are compared with, such as a file that `dovetail calibrate` wrote.
     `profile` is a trace of PyTorch's profiler or of Chakra, or several: every operator of it is a row. `all` compares
     with every set that is here, times the commonest operations beside other tools, and proves gaps; it takes minutes.

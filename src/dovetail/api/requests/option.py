@@ -75,6 +75,17 @@ def _num_tokens(flag: str, given: str | float) -> float:
     return num_tokens(flag, given)
 
 
+def _slowdown(flag: str, given: str | float | None) -> float:
+    """How many times as long something takes: above 0; 1 where nothing is said."""
+    try:
+        found = 1.0 if given is None else float(given)
+    except (TypeError, ValueError):
+        found = 0.0
+    if not 0 < found < 1e6:  # style: a bound, far beyond every host
+        raise InvalidInput(f"a slowdown is a number above 0, and 1 is as measured; got {given!r:.40}", flag)
+    return found
+
+
 def _parsed_fraction(flag: str, text: str | None) -> float | None:
     from dovetail.units import share_frac
 
@@ -136,6 +147,7 @@ NAMES = Kind(parse=_names, check=_names, unset=())  # with commas between, or a 
 FRACTION = Kind(  # a share of a whole: 5% or 0.05, and None where nothing is said, as 0 says something
     parse=_parsed_fraction, check=_fraction, unset=None, text=lambda value: f"{100 * value:g}%", example="5%"
 )
+SLOWDOWN = Kind(parse=_slowdown, check=_slowdown, unset=1.0, text=lambda value: f"{value:g}", example="1.5")
 SECONDS = Kind(  # a time: 5us, or from Python in seconds too; None where nothing is said
     parse=_parsed_time_s, check=_time_s, unset=None, text=lambda value: f"{value:g} s", example="5us"
 )

@@ -29,8 +29,8 @@ SPLITS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 MAX_WAVES_OF_SPLIT = 4.0
 
 
-def convolution_costing(rows: Rows) -> Costing:
-    """Rows of one phase."""
+def convolution_costing(rows: Rows, gathered_bytes: float = SECTOR_BYTES_OF_CLOCK) -> Costing:
+    """Rows of one phase, whose units gather so many bytes each a clock."""
     product = product_costing(rows)
     is_plain = (rows.v == 1) & (rows.stride == 1) & (rows.b == 1)
 
@@ -38,15 +38,15 @@ def convolution_costing(rows: Rows) -> Costing:
         unrolled = product(chips, setting)
         if chips.are_arrays or bool(is_plain.all()):
             return unrolled
-        implicit = _implicit(rows, unrolled, chips, setting)
+        implicit = _implicit(rows, unrolled, chips, setting, gathered_bytes)
         names = [field.name for field in fields(RowCosts)]
         return RowCosts(**{n: np.where(is_plain, getattr(unrolled, n), getattr(implicit, n)) for n in names})
 
     return parts
 
 
-def _implicit(rows: Rows, base: RowCosts, chips: ChipColumns, setting: Setting) -> RowCosts:
-    unit_s, num_splits = _unit_s(rows, chips)
+def _implicit(rows: Rows, base: RowCosts, chips: ChipColumns, setting: Setting, gathered_bytes: float) -> RowCosts:
+    unit_s, num_splits = _unit_s(rows, chips, gathered_bytes)
     # a channel a group is no work for tensor units: the lanes take it
     _, outputs, _, channels = _shape(rows)
     is_thin = (rows.b > 1) & (np.minimum(outputs, channels) < CHANNEL_STEP)
@@ -91,13 +91,13 @@ def _padded_bytes(rows: Rows) -> FloatArray:
     return np.where(is_padded, passes * inputs * rows.element_bytes, 0.0)
 
 
-def _unit_s(rows: Rows, chips: ChipColumns) -> tuple[FloatArray, FloatArray]:
+def _unit_s(rows: Rows, chips: ChipColumns, gathered_bytes: float) -> tuple[FloatArray, FloatArray]:
     """Seconds of the units by the best tile, and in how many parts a weight gradient's pixels were cut."""
     best_s: FloatArray = np.full((), np.inf)
     unit_s: FloatArray = np.zeros(())
     num_splits: FloatArray = np.ones(())
     for tile_rows, tile_cols in zip(chips.tile_rows, chips.tile_cols, strict=True):
-        tile_step_s = _tile_step_s(rows, chips, tile_rows, tile_cols)
+        tile_step_s = _tile_step_s(rows, chips, tile_rows, tile_cols, gathered_bytes)
         for split in SPLITS if int(rows.phase[0]) == Phase.WEIGHT_GRAD else (1,):
             time_s = _tiled_s(rows, chips, tile_rows, tile_cols, tile_step_s, split)
             chosen_s = time_s + (SPLIT_LAUNCHES * chips.calibration["launch_s"] if split > 1 else 0.0)
@@ -107,13 +107,15 @@ def _unit_s(rows: Rows, chips: ChipColumns) -> tuple[FloatArray, FloatArray]:
     return unit_s, num_splits
 
 
-def _tile_step_s(rows: Rows, chips: ChipColumns, tile_rows: FloatArray, tile_cols: FloatArray) -> FloatArray:
+def _tile_step_s(
+    rows: Rows, chips: ChipColumns, tile_rows: FloatArray, tile_cols: FloatArray, gathered_bytes: float
+) -> FloatArray:
     """One group of steps of a tile: its products, or gathering its operand if that is longer."""
     phase, (_, _, _, channels) = int(rows.phase[0]), _padded_shape(rows)
     unit_flop_per_s = loop_flop_per_s(rows, chips) / chips.num_units
     math_s = np.maximum(2 * tile_rows * tile_cols * chips.num_steps / unit_flop_per_s, chips.calibration["tile_step_s"])
     gathered = tile_cols if phase == Phase.WEIGHT_GRAD else tile_rows
-    clocks = gathered * chips.num_steps * rows.element_bytes / SECTOR_BYTES_OF_CLOCK
+    clocks = gathered * chips.num_steps * rows.element_bytes / gathered_bytes
     if phase != Phase.INPUT_GRAD:
         pieces = FEW_PIECES if phase == Phase.WEIGHT_GRAD else chips.num_steps / channels
         clocks = np.where(channels < FEW_CHANNELS, gathered * PIECE_CLOCKS * pieces, clocks)

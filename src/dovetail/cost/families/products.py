@@ -21,34 +21,32 @@ from dovetail.cost.families.rows import (
 )
 from dovetail.cost.mapping.on_chips import array_products
 from dovetail.cost.op_cost import Setting
-from dovetail.cost.products import Products, unit_s
+from dovetail.cost.products import SPLITS, Products, unit_s
 from dovetail.workload.graph import BoolArray, FloatArray, Phase
 from dovetail.workload.operators import code_of, dtype_code
 
 # 8-bit products scale and widen what they write after the main loop: passes of the output, HBM's pace (37 fp8 GEMMs).
 SCALED_PASSES = 2.5
 SCALED = (dtype_code("fp8"), dtype_code("int8"), dtype_code("fp4"))
-# Batched products whose rows are no whole vectors load operands in smaller pieces, by kernels of another kind.
-VECTOR_BYTES = 16.0  # of a load that a thread does at once (CUDA programming guide, 128-bit accesses)
-MISALIGNED_FRAC = 0.12  # estimate, by hand: two pairs of BLOOM's trials that differ in the width of heads alone
 # Experts of one grouped product share its tiles of rows; where one expert's rows end and the next one's begin within a
 # tile, that tile is computed for both (Megablox; rows of a tile by default: MaxText, configs/types.py, tile_batch_seq).
 GROUPED_TILE_ROWS = 512.0
-_MATMUL = code_of("matmul")
 _RECURRENT, _EXPERT = code_of("recurrent_linear"), code_of("expert_linear")
 
 
-def product_costing(rows: Rows) -> Costing:
+def product_costing(rows: Rows, *, fill_frac: FloatArray | float = 1.0, splits: tuple[int, ...] = SPLITS) -> Costing:
     """Tiles on the units, or a mapping on arrays, beside traffic from HBM.
 
     Products of an update run more than once, or every so many steps.
     """
     is_update = rows.phase == Phase.UPDATE
     if not bool(is_update.any()):
-        return _costing_of_one(rows)
+        return _costing_of_one(rows, fill_frac, splits)
     runs = np.where(is_update[:, None], rows.work_frac, 1.0)
     one = _costing_of_one(
-        replace(rows, flop=rows.flop / runs, in_bytes=rows.in_bytes / runs, out_bytes=rows.out_bytes / runs)
+        replace(rows, flop=rows.flop / runs, in_bytes=rows.in_bytes / runs, out_bytes=rows.out_bytes / runs),
+        fill_frac,
+        splits,
     )
 
     def parts(chips: ChipColumns, setting: Setting) -> RowCosts:
@@ -58,7 +56,7 @@ def product_costing(rows: Rows) -> Costing:
     return parts
 
 
-def _costing_of_one(rows: Rows) -> Costing:
+def _costing_of_one(rows: Rows, fill_frac: FloatArray | float, splits: tuple[int, ...]) -> Costing:
     """Of products that run once."""
     is_recurrent = (rows.kind == _RECURRENT)[:, None]
     is_stepwise = is_recurrent & (rows.phase != Phase.WEIGHT_GRAD)[:, None]
@@ -94,10 +92,16 @@ def _costing_of_one(rows: Rows) -> Costing:
         if chips.are_arrays:
             return on_arrays(chips, setting)
         shape = Products(
-            b=b, m=rows.m, n=n, k=k, rate_flop_per_s=loop_flop_per_s(rows, chips), element_bytes=rows.operand_bytes
+            b=b,
+            m=rows.m,
+            n=n,
+            k=k,
+            rate_flop_per_s=loop_flop_per_s(rows, chips) * rows.load_frac,
+            element_bytes=rows.operand_bytes,
+            fill_frac=fill_frac,
+            splits=splits,
         )
         tensor_s, sram_bytes = (num_steps * column for column in unit_s(shape, chips))
-        tensor_s = tensor_s / _aligned_frac(rows, chips)
         unit_j = rows.flop * tensor_j_per_flop(rows, chips) + sram_bytes * chips.sram_j_per_byte
         if setting is not Setting.STREAM:
             tensor_s, unit_j = throttled(tensor_s, unit_j, chips)
@@ -166,16 +170,6 @@ def _row_costs(
         host_s=stream_host_s(rows, chips, num_kernels, gradients),
         floor_s=np.zeros(()),
     )
-
-
-def _aligned_frac(rows: Rows, chips: ChipColumns) -> FloatArray:
-    """Share of the pace that products keep whose rows do not start at whole vectors of the units' loads."""
-    is_vector_loaded = len(chips.tile_rows) > 1  # GPUs: threads load what they multiply
-    if not is_vector_loaded:
-        return np.ones((len(rows), 1))
-    lengths = np.stack((rows.k, rows.n))
-    is_off = np.any((lengths * rows.element_bytes % VECTOR_BYTES != 0) & (lengths > 1), axis=0)
-    return np.where(is_off & (rows.kind == _MATMUL)[:, None], MISALIGNED_FRAC, 1.0)
 
 
 def _serial_bytes(rows: Rows, chips: ChipColumns) -> FloatArray:

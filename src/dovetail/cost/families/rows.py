@@ -12,7 +12,7 @@ from dovetail.cost.columns import ChipColumns
 from dovetail.cost.op_cost import Setting
 from dovetail.cost.power import VOLTAGE_POWER
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray, Ops, Phase
-from dovetail.workload.operators import DTYPE_BYTES, dtype_code
+from dovetail.workload.operators import DTYPE_BYTES, code_of, dtype_code
 
 # Energy of a FLOP against bf16's: a dtype of twice the rate takes 0.51 of it (37 fp8 GEMMs of one H200).
 DTYPE_ENERGY_POWER = 0.96
@@ -20,6 +20,15 @@ _BF16 = dtype_code("bf16")
 TINY_S = np.finfo(np.float64).tiny  # keeps a row of no work from dividing by nothing
 
 
+# Products whose rows are no whole vectors load operands in smaller pieces, by kernels that do not use Hopper's copies.
+VECTOR_BYTES = 16.0  # of a load that a thread does at once (CUDA programming guide, 128-bit accesses)
+COPY_BYTES = 4.0  # least that is copied to shared memory without passing registers (PTX ISA, cp.async)
+# Of the pace, row by row (a linear layer forward) and otherwise: heads of odd, even and padded vocabularies (head and
+# head_bias of eager_ops.csv, one H200, 61 rows).
+HALF_LOAD_FRACS = (0.305, 0.320)  # rows of 4 or 8 bytes
+SINGLE_LOAD_FRACS = (0.113, 0.166)  # rows of 2 bytes
+MISALIGNED_FRAC = 0.12  # batched, by hand: two pairs of BLOOM's trials (A100) that differ in the width of heads alone
+_MATMUL = code_of("matmul")
 CAST_BEFORE = tuple(dtype_code(name) for name in ("fp8", "int8", "fp4"))
 _MIXER, _HALF = np.uint64(0x9E3779B97F4A7C15), np.uint64(32)  # Fibonacci hashing: 2^64 over the golden ratio
 
@@ -48,6 +57,7 @@ class Rows:
     flop: FloatArray
     in_bytes: FloatArray
     out_bytes: FloatArray
+    load_frac: FloatArray  # of a GPU's pace of products, what operands leave whose rows are no whole vectors
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -99,7 +109,25 @@ def rows_of(ops: Ops) -> Rows:
         flop=ops.flop[:, None],
         in_bytes=ops.read_bytes[:, None],
         out_bytes=ops.write_bytes[:, None],
+        load_frac=_load_frac(ops)[:, None],
     )
+
+
+def load_frac(load_bytes: IntArray, is_row_by_row: BoolArray) -> FloatArray:
+    """Share of the pace that products keep on a GPU when rows of operands or result start at multiples of `load_bytes`.
+
+    `is_row_by_row`: both operands hold the contraction side by side.
+    """
+    whole = np.where(is_row_by_row, HALF_LOAD_FRACS[0], HALF_LOAD_FRACS[1])
+    single = np.where(is_row_by_row, SINGLE_LOAD_FRACS[0], SINGLE_LOAD_FRACS[1])
+    return np.where(load_bytes >= VECTOR_BYTES, 1.0, np.where(load_bytes >= COPY_BYTES, whole, single))
+
+
+def _load_frac(ops: Ops) -> FloatArray:
+    """Of batched products of activations, whose rows are as long as their extents; weights are taken to be padded."""
+    lengths = ops.extents[:, 2:4]
+    is_part = (lengths * DTYPE_BYTES[ops.dtype][:, None] % VECTOR_BYTES != 0) & (lengths > 1)
+    return np.where(is_part.any(axis=1) & (ops.kind == _MATMUL), MISALIGNED_FRAC, 1.0)
 
 
 def _operand_bytes(ops: Ops) -> FloatArray:

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from dovetail.workload.recorded.patterns.masks import is_causal_mask, take_attention
+from dovetail.workload.recorded.patterns.attention import take_attention
+from dovetail.workload.recorded.patterns.masks import is_causal_mask
 from tests.unit.workload.recorded.tapes import HEADS, KEY, B, S, Tape, taken, words
 
 SQUARE = (B, HEADS, S, S)

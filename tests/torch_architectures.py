@@ -133,7 +133,7 @@ MIXTURES = {
         "deepseek_v2",
         "DeepseekV2ForCausalLM",
         HEADS | DEEPSEEK | {"n_group": 1},
-        released={"num_experts_per_tok": 6, "n_group": 1, "topk_group": 1},
+        released={"num_experts_per_tok": 6, "n_group": 1, "topk_group": 1, "moe_intermediate_size": 1408},
     ),
     "deepseek-v3": _text("deepseek_v3", "DeepseekV3ForCausalLM", HEADS | DEEPSEEK),
     "deepseek-v3.2": _text(

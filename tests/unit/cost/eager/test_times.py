@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dovetail.cost.eager.launches import lowering_of, lowerings
+from dovetail.cost.eager.operators.refused import REFUSED
+from dovetail.cost.eager.operators.views import METADATA, VIEWS
+from dovetail.cost.eager.times import EagerTimes, eager_times
+from dovetail.cost.op_cost import Setting
+from dovetail.cost.power import Load, sustained_clock_frac
+from dovetail.errors import NotModelled
+from dovetail.hardware.catalog import chips
+from dovetail.units import GIBI, MICRO, TERA
+from dovetail.workload.dispatched import Argument, DispatchedOp, TensorMeta
+from tests.unit.cost.eager.dispatched import call, dense, kernel_names, last, turned
+
+H200 = chips["h200-sxm"]()
+HBM = H200.hbm.bandwidth_bytes_per_s * H200.calibration.hbm_frac
+
+
+def priced(*ops: DispatchedOp, setting: Setting = Setting.KERNEL, **more: bool) -> EagerTimes:
+    return eager_times(ops, H200, setting, **more)
+
+
+def seconds(*ops: DispatchedOp, setting: Setting = Setting.KERNEL, **more: bool) -> float:
+    return float(priced(*ops, setting=setting, **more).kernel_s.sum())
+
+
+def add(left: TensorMeta, right: TensorMeta, out: TensorMeta) -> DispatchedOp:
+    return call("add.Tensor", (left, right), out, alpha=1)
+
+
+def copy(source: TensorMeta, out: TensorMeta) -> DispatchedOp:
+    return call("clone.default", (source,), out)
+
+
+def test_an_operator_that_nobody_described_is_refused_by_its_name():
+    with pytest.raises(NotModelled, match=r"aten\.frobnicate\.default"):
+        priced(call("frobnicate.default", (dense(4),), dense(4)))
+
+
+@pytest.mark.parametrize("name", [name for names in REFUSED.values() for name in names])
+def test_what_no_kernel_was_measured_of_is_refused_by_its_name(name):
+    with pytest.raises(NotModelled, match=name):
+        priced(DispatchedOp(name=f"{name}.default", inputs=(dense(4, 4),), outputs=(dense(4, 4),)))
+
+
+@pytest.mark.parametrize("name", [*VIEWS, *METADATA])
+def test_views_and_metadata_launch_nothing(name):
+    times = priced(DispatchedOp(name=name, inputs=(dense(4, 4),), outputs=(dense(4, 4),)))
+    assert times.launches.tolist() == [0]
+    assert times.kernel_s.tolist() == [0.0]
+
+
+def test_an_operator_in_place_or_of_another_overload_is_the_same_operator():
+    assert lowering_of("aten.mul_.Tensor") is lowering_of("aten.mul.Scalar") is lowerings["aten.mul"]
+
+
+def test_equal_operators_are_priced_alike_wherever_they_stand():
+    small, large = add(dense(8, 8), dense(8, 8), dense(8, 8)), add(*(dense(4096, 4096),) * 3)
+    times = priced(large, small, large)
+    assert times.kernel_s[0] == times.kernel_s[2] > times.kernel_s[1]
+    assert times.part_op.tolist() == [0, 1, 2]
+    assert times.part_s.tolist() == times.kernel_s.tolist()
+
+
+def test_no_operators_take_no_time():
+    times = priced()
+    assert len(times.kernel_s) == len(times.launches) == len(times.part_names) == 0
+    assert times.total().compute_s == 0.0
+
+
+def test_operands_alike_stream_at_the_pace_of_memory():
+    operands = (dense(16384, 4096),) * 3
+    moved_bytes = 3 * operands[0].num_bytes
+    start_s = seconds(add(*(dense(1),) * 3))
+    assert seconds(add(*operands)) - start_s == pytest.approx(moved_bytes / HBM, rel=1e-3)
+
+
+def test_a_stream_of_small_tensors_finds_them_in_the_cache():
+    operands = (dense(1024, 1024),) * 3
+    assert seconds(add(*operands), setting=Setting.STREAM) < seconds(add(*operands))
+    large = (dense(65536, 4096),) * 3
+    assert seconds(add(*large), setting=Setting.STREAM) == seconds(add(*large))
+
+
+def test_a_broadcast_operand_costs_more_than_the_same_bytes_in_order():
+    x, row = dense(8192, 4096), dense(4096)
+    assert seconds(add(x, row, x)) > 1.8 * seconds(call("add.Tensor", (x,), x, other=1.0))
+
+
+def test_a_cast_to_bf16_streams_and_one_to_fp32_does_not():
+    narrow, wide = dense(8192, 4096), dense(8192, 4096, dtype="fp32")
+    down, up = copy(wide, narrow), copy(narrow, wide)
+    assert kernel_names(down) == ["vectorized copy"]
+    assert kernel_names(up) == ["unrolled copy"]
+    assert seconds(up) > 1.8 * seconds(down)
+
+
+def test_a_comparison_gives_truth_values_without_a_cast():
+    x, truth = dense(4096, 4096), dense(4096, 4096, dtype="bool")
+    assert kernel_names(call("gt.Scalar", (x,), truth, other=0)) == ["vectorized gt"]
+
+
+def test_a_number_without_dims_is_no_operand_that_is_walked():
+    x, number = dense(4096, 4096), TensorMeta(shape=(), strides=(), dtype="fp32")
+    assert kernel_names(call("mul.Tensor", (x, number), x)) == ["vectorized mul"]
+
+
+def test_a_transposing_copy_takes_a_sector_an_element():
+    x = dense(8192, 4096)
+    assert seconds(copy(turned(x), dense(4096, 8192))) > 5 * seconds(copy(x, x))
+
+
+def test_tensors_beyond_two_gib_are_cut_in_halves():
+    elements = int(3 * GIBI / 2)
+    assert kernel_names(call("relu.default", (dense(elements),), dense(elements))) == ["vectorized relu"] * 2
+
+
+def test_a_sum_of_few_columns_waits_for_its_partial_sums():
+    few = call("sum.dim_IntList", (dense(131072, 128),), dense(128), dim=(0,))
+    many = call("sum.dim_IntList", (dense(4096, 4096),), dense(4096), dim=(0,))
+    assert seconds(few) > 4 * seconds(many)
+
+
+def test_a_sum_over_everything_is_one_row():
+    assert kernel_names(call("sum.default", (dense(64, 64),), dense())) == ["reduce all sum"]
+
+
+def head(vocab: int, way: str = "fwd") -> DispatchedOp:
+    x, weight, gradient = dense(16384, 1024), dense(vocab, 1024), dense(16384, vocab)
+    return {
+        "fwd": call("mm.default", (x, turned(weight)), gradient),
+        "dgrad": call("mm.default", (gradient, weight), x),
+        "wgrad": call("mm.default", (turned(gradient), x), weight),
+    }[way]
+
+
+@pytest.mark.parametrize("way", ["fwd", "dgrad", "wgrad"])
+def test_a_padded_vocabulary_is_several_times_as_fast_as_an_odd_one(way):
+    odd, even, padded = (seconds(head(vocab, way)) for vocab in (50257, 50258, 50304))
+    assert 4 < odd / padded < 8
+    assert 2 < even / padded < 3.5
+
+
+def test_small_batched_products_of_odd_sizes_take_a_few_times_their_bytes():
+    left, right, out = dense(24576, 49, 32), dense(24576, 32, 49), dense(24576, 49, 49)
+    bytes_s = (left.num_bytes + right.num_bytes + out.num_bytes) / HBM
+    assert bytes_s < seconds(call("bmm.default", (left, right), out)) < 5 * bytes_s
+
+
+def test_fp32_products_take_tensor_units_only_where_tf32_is_allowed():
+    product = call("mm.default", (dense(4096, 4096, dtype="fp32"),) * 2, dense(4096, 4096, dtype="fp32"))
+    assert seconds(product) > 4 * seconds(product, has_tf32=True)
+
+
+def test_a_dtype_without_products_is_refused():
+    with pytest.raises(NotModelled, match="fp64"):
+        priced(call("mm.default", (dense(64, 64, dtype="fp64"),) * 2, dense(64, 64, dtype="fp64")))
+
+
+def test_a_matrix_that_is_added_is_copied_first_and_a_bias_is_not():
+    x, out = dense(512, 512), dense(512, 512)
+    assert kernel_names(call("addmm.default", (dense(512), x, x), out, beta=1, alpha=1)) == ["mm"]
+    assert kernel_names(call("addmm.default", (out, x, x), out, beta=1, alpha=1)) == ["memcpy", "mm"]
+
+
+def convolved(make=dense, *, wanted: tuple[bool, bool, bool] | None = None, groups: int = 1, side: int = 56):
+    x, weight = make(64, 128, side, side), make(128, 128 // groups, 3, 3)
+    more: dict[str, Argument] = {
+        "stride": (1, 1),
+        "padding": (1, 1),
+        "dilation": (1, 1),
+        "transposed": False,
+        "groups": groups,
+    }
+    if wanted is None:
+        return call("convolution.default", (x, weight, None), x, **more)
+    return call("convolution_backward.default", (x, x, weight), x, **more, output_mask=wanted)
+
+
+def test_a_contiguous_convolution_turns_its_operands_and_a_channels_last_one_does_not():
+    assert kernel_names(convolved()) == ["nchw to nhwc", "nchw to nhwc", "conv forward", "nhwc to nchw"]
+    assert kernel_names(convolved(last)) == ["conv forward"]
+    assert seconds(convolved()) > seconds(convolved(last))
+
+
+def test_gradients_of_a_convolution_are_those_that_are_wanted():
+    both = seconds(convolved(last, wanted=(True, True, False)))
+    apart = [seconds(convolved(last, wanted=wanted)) for wanted in ((True, False, False), (False, True, False))]
+    assert both == pytest.approx(sum(apart))
+    assert kernel_names(convolved(last, wanted=(False, False, True))) == ["reduce columns sum"]
+
+
+def test_a_depthwise_convolution_is_faster_with_channels_last():
+    assert seconds(convolved(groups=128)) > 3 * seconds(convolved(last, groups=128))
+
+
+def test_batch_norm_of_few_contiguous_channels_leaves_cores_idle():
+    def norm(channels: int) -> DispatchedOp:
+        x = dense(256, channels, 112, 112)
+        return call("native_batch_norm.default", (x, *(dense(channels),) * 4), x, training=True, momentum=0.1, eps=1e-5)
+
+    assert seconds(norm(16)) > 0.8 * seconds(norm(64))  # a quarter of the elements
+
+
+def attention(mask: TensorMeta | None = None, dropout_p: float = 0.0, name: str = "cudnn") -> DispatchedOp:
+    q = dense(16, 16, 1024, 64)
+    inputs = (q, q, q, mask)
+    return call(f"_scaled_dot_product_{name}_attention.default", inputs, q, dropout_p=dropout_p, is_causal=False)
+
+
+def test_masks_and_dropout_slow_attention_down():
+    plain, masked = seconds(attention()), seconds(attention(dense(16, 1, 1024, 1024)))
+    assert 1.4 < masked / plain < 2.2
+    assert seconds(attention(dropout_p=0.1)) > 1.5 * plain
+
+
+def test_an_update_is_launched_in_chunks_of_so_many_tensors_and_blocks():
+    tensors = (dense(4096, 4096),) * 3 + (dense(4096),) * 40
+    steps = (TensorMeta(shape=(), strides=(), dtype="fp32"),) * len(tensors)
+    update = DispatchedOp(name="aten._fused_adamw_.default", inputs=tensors * 4 + steps, outputs=())
+    # 768 chunks of 65,536 elements, 320 a launch; 36 tensors a launch, two of the large ones among the first
+    assert priced(update).launches.tolist() == [4]
+    assert priced(update).hbm_bytes[0] == 7 * sum(one.num_bytes for one in tensors)
+
+
+def test_what_the_power_limit_needs_adds_up():
+    times = priced(head(50304), add(*(dense(16384, 4096),) * 3), setting=Setting.STREAM)
+    cost = times.total()
+    assert cost.compute_s == pytest.approx(float(times.kernel_s.sum() + times.gap_s * times.launches.sum()))
+    assert cost.flop >= 2 * 16384 * 1024 * 50304
+    assert 0.5 < float(sustained_clock_frac(Load(cost=cost), H200)) < 1.0
+    assert np.all(times.core_j <= times.energy_j)
+
+
+def test_systolic_arrays_run_no_kernels_of_pytorch():
+    with pytest.raises(NotModelled, match="tpu-v4"):
+        eager_times([add(*(dense(8),) * 3)], chips["tpu-v4"]())
+
+
+def test_a_faster_memory_makes_a_stream_faster():
+    operands = (dense(16384, 4096),) * 3
+    assert float(eager_times([add(*operands)], chips["a100-80gb-sxm"]()).kernel_s[0]) > seconds(add(*operands))
+
+
+def test_the_head_of_an_odd_vocabulary_runs_at_the_measured_pace():
+    flop = 2 * 16384 * 1024 * 50257
+    assert flop / seconds(head(50257)) / TERA == pytest.approx(97, rel=0.05)  # spec: 97 TFLOP/s on the H200
+
+
+def test_a_kernel_of_nothing_takes_what_a_profiler_shows_of_it():
+    assert seconds(add(*(dense(1),) * 3)) / MICRO == pytest.approx(0.95, rel=0.01)

@@ -1,0 +1,89 @@
+"""A step as eager PyTorch runs it: a kernel starts behind the one before it, and behind its launch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from dovetail.errors import InvalidInput
+from dovetail.hardware.catalog import chips
+from dovetail.step.eager import HostPace, eager_step, step_memory
+from dovetail.workload.dispatched import BACKWARD, DispatchedOp, DispatchedStep, TensorMeta
+
+CHIP = chips["h200-sxm"]()
+MIB = 2**20
+
+
+def tensor(*shape: int, dtype: str = "bf16") -> TensorMeta:
+    strides, size = [], 1
+    for side in reversed(shape):
+        strides.append(size)
+        size *= side
+    return TensorMeta(shape=shape, strides=tuple(reversed(strides)), dtype=dtype)
+
+
+def add(num: int, phase: str = "forward") -> DispatchedOp:
+    one = tensor(num)
+    arguments = (("alpha", 1),)
+    return DispatchedOp(name="aten.add.Tensor", inputs=(one, one), outputs=(one,), arguments=arguments, phase=phase)
+
+
+def view(num: int) -> DispatchedOp:
+    arguments = (("size", (num,)),)
+    return DispatchedOp(name="aten.view.default", inputs=(tensor(num),), outputs=(tensor(num),), arguments=arguments)
+
+
+READ = DispatchedOp(name="aten._local_scalar_dense.default", inputs=(tensor(1),), outputs=())
+
+
+def step(*ops: DispatchedOp, calls: int = 0) -> DispatchedStep:
+    return DispatchedStep(
+        ops=ops,
+        module_calls=(calls,) * len(ops),
+        live_bytes=(MIB,) * len(ops),
+        state_bytes=MIB,
+        num_parameters=1,
+    )
+
+
+def test_small_kernels_take_the_pace_of_the_host_and_large_ones_that_of_the_device() -> None:
+    small, large = (eager_step(step(*(add(num) for _ in range(50))), CHIP) for num in (1024, 64 * MIB))
+    assert small.step_s == pytest.approx(50 * HostPace().forward_kernel_s, rel=0.1)
+    assert small.host_bound_frac > 0.8
+    assert large.step_s == pytest.approx(float(large.operator_s.sum()) + HostPace().forward_kernel_s)
+    assert large.host_bound_frac < 0.01
+
+
+def test_twice_as_slow_a_host_doubles_a_step_that_waits_for_it() -> None:
+    ops = step(*(add(1024) for _ in range(50)))
+    once, twice = (eager_step(ops, CHIP, HostPace(slowdown=times)).step_s for times in (1.0, 2.0))
+    assert twice == pytest.approx(2 * once, rel=0.05)
+    with pytest.raises(InvalidInput, match="positive number of times"):
+        HostPace(slowdown=0.0)
+
+
+def test_views_and_modules_cost_the_host_alone() -> None:
+    plain, viewed = eager_step(step(add(1024)), CHIP), eager_step(step(view(1024), add(1024)), CHIP)
+    assert viewed.step_s - plain.step_s == pytest.approx(HostPace().forward_view_s)
+    called = eager_step(step(add(1024), calls=3), CHIP)
+    assert called.step_s - plain.step_s == pytest.approx(3 * HostPace().module_s)
+
+
+def test_a_number_that_is_read_makes_the_host_wait_for_the_device() -> None:
+    big, after = add(256 * MIB), [add(1024) for _ in range(20)]
+    without, read = eager_step(step(big, *after), CHIP), eager_step(step(big, READ, *after), CHIP)
+    assert read.step_s > without.step_s + 15 * HostPace().forward_kernel_s
+
+
+def test_phases_sum_to_the_step() -> None:
+    found = eager_step(step(add(4 * MIB), add(8 * MIB, BACKWARD)), CHIP)
+    assert sum(phase_s for _, phase_s in found.phase_s) == pytest.approx(found.step_s)
+    assert dict(found.phase_s)["backward"] > dict(found.phase_s)["forward"] > dict(found.phase_s)["optimizer"] == 0
+
+
+def test_memory_is_what_is_live_and_the_workspaces_of_two_threads() -> None:
+    plain = step(add(1024))
+    assert step_memory(plain).peak_bytes == MIB + 64 * MIB
+    walked = replace(plain, state_allocations=(30 * MIB,), allocations=(40 * MIB, -1, 20 * MIB, -2))
+    assert step_memory(walked).peak_bytes == 64 * MIB + 30 * MIB + 40 * MIB
