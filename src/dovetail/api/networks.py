@@ -45,7 +45,7 @@ from dovetail.report.pages.inputs import plain_inputs
 from dovetail.report.pages.network import network_page
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.report.tracks import Process, device_processes, endpoint_processes
+from dovetail.report.tracks import Process, device_processes, endpoint_processes, library_processes
 from dovetail.units import format_s
 
 Ask = tuple[Network, float, Endpoint]  # a point of a sweep
@@ -154,7 +154,8 @@ def timeline_of(answer: NetworkAnswer) -> tuple[Process, ...]:
     [timeline] = answer.timeline
     [record] = timeline.record
     names = dict.fromkeys(record.tasks, answer.job.collective)
-    return (*device_processes(record, answer.job.network.graph, names), *endpoint_processes(answer))
+    devices = device_processes(record, answer.job.network.graph, names)
+    return (*devices, *endpoint_processes(answer), *library_processes(answer))
 
 
 def _one(

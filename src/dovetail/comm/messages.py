@@ -20,6 +20,7 @@ from dovetail.workload.graph import IntArray
 _PIECES = 4  # of a rank's part: lanes of both directions have half, and opposite ranks on a ring half of that
 _RINGS = ("ring", "bidirectional-ring", "mesh")
 IN_SWITCH = "in-switch"
+BY_SWITCHES = (IN_SWITCH, "nvls")  # algorithms in which switches add
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -20,8 +20,14 @@ from dovetail.comm.events.recording import Watch
 from dovetail.comm.events.simulate import simulate
 from dovetail.comm.events.unit_graphs import Ints, UnitGraph
 from dovetail.comm.jitter import last_arrival_s
-from dovetail.comm.library.on_group import group_times, is_timed_by_library, library_of, why_outside
-from dovetail.comm.messages import IN_SWITCH
+from dovetail.comm.library.on_group import (
+    LibraryChoice,
+    is_timed_by_library,
+    library_choice,
+    library_of,
+    why_outside,
+)
+from dovetail.comm.messages import BY_SWITCHES, IN_SWITCH
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.hardware.endpoints import endpoint_named
 from dovetail.hardware.topology import Dimension, Group, Span
@@ -31,7 +37,7 @@ COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "broadcast", "point-to-
 EngineName = Literal["events", "closed", "library"]
 _TASK = "it"
 _NOT_ADDED = ("all-to-all", "point-to-point")  # where there is nothing for switches to add
-_FEW_STEPS = ("halving-doubling", "double-binary-tree", IN_SWITCH)  # as many as the number of ranks has digits
+_FEW_STEPS = ("halving-doubling", "double-binary-tree", *BY_SWITCHES)  # as many as the number of ranks has digits
 _MOST_MESSAGES = 500_000_000  # a count: half a minute
 _MOST_LISTED = 2048  # devices: a chain is a table of its square
 _MOST_ROUTED = 500_000  # messages between all pairs of a graph, each with a way of its own: half a minute
@@ -97,7 +103,7 @@ class NetworkAnswer:
 
     `closed_form_s` holds the closed form's time where there is one. `timeline` is there when events were simulated.
     `endpoint_s` is the least time the chip needs for what it reads, adds and writes; `time_s` is no less. Where a
-    library gives the time, `algorithm` and `protocol` are what it selects.
+    library gives the time, `algorithm`, `protocol` and `num_channels` are what it selects; 0 channels are not known.
     """
 
     job: CollectiveJob
@@ -112,6 +118,7 @@ class NetworkAnswer:
     loads: tuple[Load, ...] = ()
     algorithm: str = ""
     protocol: str = ""
+    num_channels: int = 0
     jitter_s: float = 0.0
 
     @property
@@ -148,7 +155,7 @@ def network_answer(job: CollectiveJob, watch: Watch | None = None) -> NetworkAns
         groups = groups[:, :2]
     if job.engine == "library":
         return _by_library(job, groups)
-    in_switch = any(name == IN_SWITCH for _, name in _algorithms(job))
+    in_switch = any(name in BY_SWITCHES for _, name in _algorithms(job))
     bound_s = 0.0  # of a plugin's collective
     if job.collective in COLLECTIVES:
         bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, in_switch)
@@ -180,17 +187,21 @@ def _by_library(job: CollectiveJob, groups: Ints) -> NetworkAnswer:
     if why := why_no_library(job):
         raise InvalidInput(why, "--engine")
     group = _group_of(job)
-    found = group_times(job.collective, job.payload_bytes, group)
-    [algorithm], [protocol] = found.algorithms, found.protocols
-    is_in_switch = algorithm.startswith("NVLS")
+    found = library_choice(job.collective, job.payload_bytes, group)
+    is_in_switch = found.algorithm.startswith("NVLS")
     bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, is_in_switch)
     jitter_s, endpoint_s = _jitter_s(job), _endpoint_s(job)
     return NetworkAnswer(
         job=job, num_ranks=groups.shape[1], num_groups=groups.shape[0],
-        time_s=max(float(found.seconds[0]), endpoint_s) + jitter_s, bound_s=bound_s, engine="library",
-        closed_form_s=_closed_form_s(job), endpoint_s=endpoint_s, algorithm=algorithm, protocol=protocol,
-        jitter_s=jitter_s,
+        time_s=max(found.time_s, endpoint_s) + jitter_s, bound_s=bound_s, engine="library",
+        closed_form_s=_closed_form_s(job), endpoint_s=endpoint_s, algorithm=found.algorithm,
+        protocol=found.protocol, num_channels=found.num_channels, jitter_s=jitter_s,
     )  # fmt: skip
+
+
+def library_selection(job: CollectiveJob) -> tuple[LibraryChoice, ...]:
+    """What the library that the network names selects for `job`; nothing where none is known to run it."""
+    return () if why_no_library(job) else (library_choice(job.collective, job.payload_bytes, _group_of(job)),)
 
 
 def why_no_library(job: CollectiveJob) -> str:

@@ -65,6 +65,7 @@ def _point(
     yield Figure("engine", answer.engine)
     yield Figure("algorithm", answer.algorithm or None)
     yield Figure("protocol", answer.protocol or None)
+    yield Figure("num_channels", answer.num_channels or None)
     yield Figure("outside_evidence", [answer.outside_evidence] if answer.outside_evidence else [])
     yield Figure("time_s", answer.time_s, format_s(answer.time_s), "time")
     closed = Figure("closed_form_s", closed_form_s, "-" if closed_form_s is None else format_s(closed_form_s))
@@ -148,8 +149,9 @@ def _how(answer: NetworkAnswer) -> str:
         return ENGINE_WORDS[answer.engine]
     library = answer.job.network.parts[0]
     name = SUMMARIES[library.library] if isinstance(library, Dimension) else ""
+    channels = f", {counted(answer.num_channels, 'channel')}" if answer.num_channels else ""
     outside = f"; outside the evidence: {answer.outside_evidence}" if answer.outside_evidence else ""
-    return f"{answer.algorithm}, {answer.protocol}: {name}{outside}"
+    return f"{answer.algorithm}, {answer.protocol}{channels}: {name}{outside}"
 
 
 def _bounds(answer: NetworkAnswer, by_key: Mapping[str, Figure]) -> Iterator[FigureRow]:

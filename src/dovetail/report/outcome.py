@@ -41,6 +41,8 @@ from dovetail.report.memory import memory_tables
 from dovetail.report.plain import Record
 from dovetail.report.pools import pools_list, stage_label
 from dovetail.report.table import bar
+from dovetail.step.called import step_collectives
+from dovetail.step.step import assembly_of
 from dovetail.step.work import COMM_AXES
 from dovetail.units import format_bytes, format_count, format_energy_j, format_s
 from dovetail.workload.workload import Workload
@@ -75,9 +77,30 @@ def outcome_figures(
         _elasticities(result),
         *measured_tables(result),
         FigureTable(rows=(Figure("placement", placement_record(result.placement)),)),
+        FigureTable(rows=(Figure("collectives", lambda: collective_records(result)),)),
         _question(result),
         assumed(result),
     )
+
+
+def collective_records(outcome: Outcome) -> list[Record]:
+    """The collectives that a device of the slowest stage calls, and how the library of the network runs each."""
+    workload = outcome.workload
+    assembly = assembly_of(workload.training_graph(), outcome.plan, outcome.cluster, workload.precision)
+    return [
+        {
+            "axis": one.axis,
+            "collective": one.collective,
+            "size_bytes": one.payload_bytes,
+            "num_ranks": one.num_ranks,
+            "num_calls": one.num_calls or None,
+            "time_s": one.time_s,
+            "algorithm": one.algorithm or None,
+            "protocol": one.protocol or None,
+            "num_channels": one.num_channels or None,
+        }
+        for one in step_collectives(assembly, int(outcome.step.slowest_stage))
+    ]
 
 
 _AXIS_GROUPS = {"tp": "tensor", "cp": "context", "dp": "data", "pp": "pipeline", "ep": "expert"}

@@ -9,7 +9,8 @@ import numpy as np
 
 from dovetail.comm.events.network_graph import Floats, LinkGraph
 from dovetail.comm.events.recording import Record, StreamSlice, link_owners
-from dovetail.comm.one_collective import NetworkAnswer
+from dovetail.comm.one_collective import NetworkAnswer, library_selection
+from dovetail.report.labels import counted
 from dovetail.report.links import block_ranges, dimensions_of_links
 
 Note = tuple[str, int | float | str]
@@ -91,6 +92,29 @@ def endpoint_processes(answer: NetworkAnswer) -> tuple[Process, ...]:
     one = Slice(name=answer.job.collective, begin_s=0.0, end_s=end_s, category="endpoint", notes=notes)
     number = answer.job.network.graph.num_devices + 3
     return (Process(number=number, name="every device", tracks=(Track(name=f"endpoint {name}", slices=(one,)),)),)
+
+
+def library_processes(answer: NetworkAnswer) -> tuple[Process, ...]:
+    """What the library of the network takes for the same collective, and how it runs it, where that is known."""
+    job, number = answer.job, answer.job.network.graph.num_devices + 4
+    slices = []
+    for found in library_selection(job):
+        channels = (counted(found.num_channels, "channel"),) if found.num_channels else ()
+        notes: tuple[Note, ...] = (
+            ("duration_s", found.time_s),
+            ("collective", job.collective),
+            ("bytes", _whole(job.payload_bytes)),
+            ("num_ranks", answer.num_ranks),
+            ("algorithm", found.algorithm),
+            ("protocol", found.protocol),
+            *((("num_channels", found.num_channels),) if found.num_channels else ()),
+        )
+        name = f"{job.collective}: {', '.join((found.algorithm, found.protocol, *channels))}"
+        begin_s = answer.jitter_s
+        slices.append(Slice(name=name, begin_s=begin_s, end_s=begin_s + found.time_s, category="library", notes=notes))
+    if not slices:
+        return ()
+    return (Process(number=number, name="by the library", tracks=(Track(name="library", slices=tuple(slices)),)),)
 
 
 def _device_name(device: int, record: Record) -> str:

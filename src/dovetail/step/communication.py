@@ -40,6 +40,8 @@ _EXCHANGES = tuple(code_of(kind) for kind, meaning in OP_COLLECTIVES.items() if 
 _GATHER, _RING, _ALL_TO_ALL = (CONTEXT_COMM_TYPES.index(name) for name in ("gather", "ring", "all-to-all"))
 _IS_IN_DIRECTION = tuple(np.array([phase in phases for phase in Phase]) for phases in PHASES_OF_PASS)
 _LAUNCH = LIMITS.index("launch")
+DEDUPLICATED = "deduplicated all-to-all"  # rows once to each node, by links alone
+CALLED = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "point-to-point", DEDUPLICATED)
 NUM_ALL_TO_ALLS = 4  # queries, keys, values and outputs, each by an all-to-all of its own
 
 
@@ -85,7 +87,8 @@ class CollectiveCalls:
     """Collective calls of a block: seconds, bytes sent, calls and ranks, variants by collectives.
 
     `axis` indexes COMM_AXES; `runs` says under which recompute policies each is called, collectives by policies;
-    `is_awaited` says which of them cannot overlap compute.
+    `is_awaited` says which of them cannot overlap compute. Of each call, `collective` indexes CALLED, `group` the
+    groups of the variants, and `payload_bytes` is its payload.
     """
 
     axis: IntArray
@@ -96,6 +99,9 @@ class CollectiveCalls:
     num_calls: IntArray
     time_s: FloatArray
     sent_bytes: FloatArray
+    collective: IntArray
+    group: IntArray
+    payload_bytes: FloatArray
 
     def at(self, chosen: BoolArray) -> CollectiveCalls:
         return CollectiveCalls(
@@ -107,6 +113,9 @@ class CollectiveCalls:
             num_calls=self.num_calls[:, chosen],
             time_s=self.time_s[:, chosen],
             sent_bytes=self.sent_bytes[:, chosen],
+            collective=self.collective[:, chosen],
+            group=self.group[:, chosen],
+            payload_bytes=self.payload_bytes[:, chosen],
         )
 
 
@@ -120,6 +129,9 @@ def joined_collectives(parts: Sequence[CollectiveCalls]) -> CollectiveCalls:
         num_calls=np.concatenate([part.num_calls for part in parts], axis=1),
         time_s=np.concatenate([part.time_s for part in parts], axis=1),
         sent_bytes=np.concatenate([part.sent_bytes for part in parts], axis=1),
+        collective=np.concatenate([part.collective for part in parts], axis=1),
+        group=np.concatenate([part.group for part in parts], axis=1),
+        payload_bytes=np.concatenate([part.payload_bytes for part in parts], axis=1),
     )
 
 
@@ -143,16 +155,21 @@ def block_collectives(
     payload_bytes = op_payload_bytes(local, under, variants.num_context_ranks[:, None])
     payload_bytes[:, _are_local_rows(ops, rows)] *= variants.loads[:, None]
     time_s, sent, ranks = np.zeros(under.shape), np.zeros(under.shape), np.ones(under.shape, dtype=np.int64)
+    called, groups = np.zeros(under.shape, dtype=np.int64), np.zeros(under.shape, dtype=np.int64)
     for (kind, copies), places in _positions(zip(kinds, num_copies, strict=True)).items():
-        for collective, group, chosen in _calls_of(OP_COLLECTIVES[OPERATORS[kind].name], variants):
+        op = OP_COLLECTIVES[OPERATORS[kind].name]
+        for collective, group, chosen in _calls_of(op, variants):
             cells = chosen[:, None], places
+            called[cells], groups[cells] = CALLED.index(collective), variants.group_of[op.group][chosen[0]]
             call_s, sent[cells] = timed(collective, payload_bytes[cells], group, overheads.link_frac, overheads.start_s)
             ranks[cells] = num_ranks(group)
             if copies > 1:
                 deduplicated_s = overheads.start_s + deduplicated_all_to_all_s(
                     payload_bytes[cells], group, overheads.link_frac, copies
                 )
-                call_s = np.where(variants.deduplicated_dispatch[chosen][:, None], deduplicated_s, call_s)
+                is_once = variants.deduplicated_dispatch[chosen][:, None]
+                call_s = np.where(is_once, deduplicated_s, call_s)
+                called[cells] = np.where(is_once, CALLED.index(DEDUPLICATED), called[cells])
             time_s[cells] = call_s
     return CollectiveCalls(
         axis=np.array([COMM_AXES.index(op.axis) for op in op_collectives], dtype=np.int64),
@@ -163,6 +180,9 @@ def block_collectives(
         num_calls=(time_s > 0).astype(np.int64),
         time_s=time_s,
         sent_bytes=sent,
+        collective=called,
+        group=groups,
+        payload_bytes=payload_bytes,
     )
 
 
@@ -253,6 +273,7 @@ def parameter_collectives(
     )
     ranks, time_s, sent = (np.stack([r, g, g], axis=1) for r, g in zip(reduced, gathered, strict=True))
     phases = (Phase.WEIGHT_GRAD, Phase.FORWARD, Phase.INPUT_GRAD)
+    moved = [moves[0], moves[1], moves[1]]
     return CollectiveCalls(
         axis=np.full(len(phases), COMM_AXES.index("dp")),
         phase=np.array(phases, dtype=np.int64),
@@ -262,6 +283,9 @@ def parameter_collectives(
         num_calls=(time_s > 0).astype(np.int64),
         time_s=time_s,
         sent_bytes=sent,
+        collective=np.broadcast_to([CALLED.index(collective) for collective, _, _ in moved], time_s.shape),
+        group=np.broadcast_to(variants.group_of[group][:, None], time_s.shape),
+        payload_bytes=np.stack([payload_bytes for _, payload_bytes, _ in moved], axis=1),
     )
 
 
@@ -508,4 +532,7 @@ def _repeated_calls(
         num_calls=calls,
         time_s=time_s,
         sent_bytes=sent,
+        collective=np.full(time_s.shape, CALLED.index(collective)),
+        group=np.broadcast_to(variants.group_of["context"][:, None], time_s.shape),
+        payload_bytes=each_bytes,
     )

@@ -15,9 +15,11 @@ import numpy as np
 from dovetail.cost.costs import op_costs
 from dovetail.cost.limits import op_limits
 from dovetail.cost.op_cost import LIMITS
+from dovetail.hardware.topology import Group
 from dovetail.parallel.layout import LayerSpan, StageGroup, ordered_parts
 from dovetail.parallel.plan import Plan
 from dovetail.step.assembly import Assembly
+from dovetail.step.called import Note, block_call
 from dovetail.step.communication import (
     PHASES_OF_PASS,
     CollectiveCalls,
@@ -49,6 +51,7 @@ class Spell:
     end_s: float
     block: str
     limit: str = ""  # of an operator: what it waits for
+    notes: tuple[Note, ...] = ()  # of a collective: how the library runs it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +63,7 @@ class _PassItem:
     time_s: float
     limit: str = ""
     axis: str = ""  # of a collective
+    notes: tuple[Note, ...] = ()
     is_weight: bool = False
 
 
@@ -156,20 +160,22 @@ class _PoolCosts:
         is_beside = overlaps(calls, placed.variants)[0]
         is_called = np.isin(calls.phase, PHASES_OF_PASS[direction]) & calls.runs[:, policy] & (calls.time_s[0] > 0)
         network = np.flatnonzero(rows.ops.unit == Unit.NETWORK)
+
+        def item(index: int) -> _PassItem:
+            return _collective_item(names[index], calls, index, placed.variants.groups)
+
         call_of_row = {int(row): index for index, row in enumerate(network)}  # of its network rows, which collective
         pieces: list[_PassItem] = []
         for row in self._order(span, direction):
             if row in call_of_row:
                 index = call_of_row[row]
                 if is_called[index] and not is_beside[index]:
-                    pieces.append(_collective_item(names[index], calls, index))
+                    pieces.append(item(index))
             elif rows.ops.unit[row] in UNITS:
                 pieces.append(self._computed(rows.start + row, rows.ops.names[row], clock_frac, rows.ops.phase[row]))
         later = [i for i in np.flatnonzero(is_called & ~is_beside).tolist() if i >= len(network)]
-        pieces += [_collective_item(names[index], calls, index) for index in later]
-        beside = [
-            _collective_item(names[index], calls, index) for index in np.flatnonzero(is_called & is_beside).tolist()
-        ]
+        pieces += [item(index) for index in later]
+        beside = [item(index) for index in np.flatnonzero(is_called & is_beside).tolist()]
         name = self.graph.blocks[span.block].name
         return _Repeat(block=name, pieces=tuple(pieces), beside=tuple(beside))
 
@@ -199,9 +205,10 @@ def _send_names(names: tuple[str, ...], unit: IntArray, parts: tuple[CollectiveC
     return [*in_graph, *passed, *moved, *(f"{words} of experts" for words in moved)]
 
 
-def _collective_item(name: str, calls: CollectiveCalls, index: int) -> _PassItem:
-    axis = COMM_AXES[calls.axis[index]]
-    return _PassItem(name=name, track=axis, axis=axis, time_s=float(calls.time_s[0, index]))
+def _collective_item(name: str, calls: CollectiveCalls, index: int, groups: tuple[Group, ...]) -> _PassItem:
+    axis, one = COMM_AXES[calls.axis[index]], block_call(calls, index, groups)
+    notes = (*one.notes, ("num_calls", one.num_calls))
+    return _PassItem(name=name, track=axis, axis=axis, time_s=float(calls.time_s[0, index]), notes=notes)
 
 
 def _waits(work: Work, repeats: Sequence[_Repeat], whole_s: float, handed_s: float) -> dict[str, float]:
@@ -238,7 +245,15 @@ def _laid(repeats: Sequence[_Repeat], whole_s: float, waits: dict[str, float]) -
 def _spells(piece: _PassItem, begin_s: float, block: str) -> list[Spell]:
     """A piece from `begin_s` on; of a collective, that it is waited for as well."""
     end_s = begin_s + piece.time_s
-    spell = Spell(name=piece.name, track=piece.track, begin_s=begin_s, end_s=end_s, block=block, limit=piece.limit)
+    spell = Spell(
+        name=piece.name,
+        track=piece.track,
+        begin_s=begin_s,
+        end_s=end_s,
+        block=block,
+        limit=piece.limit,
+        notes=piece.notes,
+    )
     return [replace(spell, name=f"wait for {piece.name}", track=WAITS), spell] if piece.axis else [spell]
 
 
@@ -254,7 +269,7 @@ def _floating(track: str, items: list[tuple[float, _PassItem, str]], whole_s: fl
     for release_s, piece, block in items:
         begin_s = max(clock_s, min(release_s, whole_s - left_s))
         clock_s, left_s = begin_s + piece.time_s, left_s - piece.time_s
-        yield Spell(name=piece.name, track=track, begin_s=begin_s, end_s=clock_s, block=block)
+        yield Spell(name=piece.name, track=track, begin_s=begin_s, end_s=clock_s, block=block, notes=piece.notes)
 
 
 def _split(repeats: Sequence[_Repeat], whole_s: float, weight_s: float) -> dict[str, tuple[Spell, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ from dovetail.step.communication import by_group, timed
 from dovetail.step.work import StageWork, Work
 from dovetail.step.work_table import WorkTable
 from dovetail.units import Amount
-from dovetail.workload.graph import FloatArray, Graph, IntArray
+from dovetail.workload.graph import BoolArray, FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision
 
 NONE = RECOMPUTE_POLICIES.index("none")
@@ -87,29 +87,55 @@ def gradient_sync(
     ZeRO-2 and 3 reduce-scatter gradients with every microbatch instead (`communication.parameter_collectives`).
     """
     reduce_s, gather_s, total_bytes = (np.zeros(held[0].parameters.shape) for _ in range(3))
+    for move in sync_moves(held, zero_stage, places, precision):
+        total_s = reduce_s if move.is_reduction else gather_s
+        for group, chosen in by_group(places.groups, places.group_of[move.group]):
+            rows = chosen[move.does[chosen]]
+            if len(rows):
+                time_s, sent = timed(move.collective, move.payload_bytes[rows], group, link_frac, selection=selection)
+                total_s[rows] += time_s
+                total_bytes[rows] += sent
+    return GradientSync(reduce_s=reduce_s, gather_s=gather_s, sent_bytes=total_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class SyncMove:
+    """One collective of the gradient sync, over the group of ranks called so: payloads of plans by runs.
+
+    `does` says which plans call it; it reduces gradients, or gathers weights.
+    """
+
+    collective: str
+    group: str
+    payload_bytes: FloatArray
+    does: BoolArray
+    is_reduction: bool
+
+
+def sync_moves(
+    held: tuple[ParameterElements, ParameterElements], zero_stage: IntArray, places: Placements, precision: Precision
+) -> Iterator[SyncMove]:
+    """The collectives of the gradient sync, of ordinary parameters and of experts."""
     for owned, name in zip(held, ("data", "expert_data"), strict=True):
         if not owned.parameters.any():
             continue
         dense = (owned.gradients - owned.sparse) * precision.reduce_bytes
         weights = owned.parameters * precision.gather_bytes
-        moves = [
-            ("all-reduce", dense, zero_stage == 0, reduce_s),
-            ("reduce-scatter", dense, zero_stage == 1, reduce_s),
-            ("all-gather", weights, (zero_stage == 1) | (zero_stage == 2), gather_s),
-        ]
+        gathers = (zero_stage == 1) | (zero_stage == 2)
+        yield SyncMove(
+            collective="all-reduce", group=name, payload_bytes=dense, does=zero_stage == 0, is_reduction=True
+        )
+        yield SyncMove(
+            collective="reduce-scatter", group=name, payload_bytes=dense, does=zero_stage == 1, is_reduction=True
+        )
+        yield SyncMove(collective="all-gather", group=name, payload_bytes=weights, does=gathers, is_reduction=False)
         if owned.sparse.any():
             # ranks look up different rows of a table: their gradients are gathered, not summed in place
             ranks = np.array([num_ranks(group) for group in places.groups])[places.group_of[name]]
             looked_up = owned.sparse * precision.reduce_bytes * ranks[:, None]
-            moves.append(("all-gather", looked_up, zero_stage <= 1, reduce_s))
-        for group, chosen in by_group(places.groups, places.group_of[name]):
-            for collective, payload_bytes, does, total_s in moves:
-                rows = chosen[does[chosen]]
-                if len(rows):
-                    time_s, sent = timed(collective, payload_bytes[rows], group, link_frac, selection=selection)
-                    total_s[rows] += time_s
-                    total_bytes[rows] += sent
-    return GradientSync(reduce_s=reduce_s, gather_s=gather_s, sent_bytes=total_bytes)
+            yield SyncMove(
+                collective="all-gather", group=name, payload_bytes=looked_up, does=zero_stage <= 1, is_reduction=True
+            )
 
 
 def update_collectives(

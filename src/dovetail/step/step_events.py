@@ -10,6 +10,7 @@ import numpy as np
 from dovetail.hardware.heterogeneous import AnyCluster
 from dovetail.parallel.plan import Plan
 from dovetail.step.assembly import Assembly
+from dovetail.step.called import CalledCollective, Note, send_calls, sync_calls, tied_calls
 from dovetail.step.hops import hop_kinds
 from dovetail.step.pass_detail import BESIDE, Spell, StageDetail
 from dovetail.step.pass_order import Kind
@@ -33,7 +34,7 @@ class Event:
     begin_s: float
     end_s: float
     category: str
-    notes: tuple[tuple[str, int | str], ...] = ()
+    notes: tuple[Note, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -100,6 +101,7 @@ class StepEvents:
         order, group = self.timeline.order, self.assembly.group
         homes, rows = order.chunk_devices, order.devices[stage]
         transfer_s = np.ravel(self.assembly.transfer_s[0])
+        within = _several(send_calls(self.assembly, stage))
         for (kind, chunk, microbatch, _), end_s in zip(
             rows.tolist(), self.timeline.ends_s[stage].tolist(), strict=True
         ):
@@ -116,7 +118,11 @@ class StepEvents:
                 begin_s=end_s,
                 end_s=end_s + float(transfer_s[hop]),
                 category="pp",
-                notes=(("microbatch", microbatch), ("to_stage", other)),
+                notes=(
+                    ("microbatch", microbatch),
+                    ("to_stage", other),
+                    *(within if not group.stage_pool or group.stage_pool[stage] == group.stage_pool[other] else ()),
+                ),
             )
 
     def _operators(self, stage: int) -> Iterator[Event]:
@@ -153,15 +159,15 @@ class StepEvents:
         assembly, run = self.assembly, self.assembly.group.stage_run[stage]
         hidden_s, exposed_s = float(assembly.hidden_s[0, run]), float(assembly.exposed_s[0, run])
         last_s, clock_s = float(self.timeline.ends_s[stage][-1]), self.timeline.pipeline_s
+        notes = _several(sync_calls(assembly, stage))
         if hidden_s:
             words = "gradients and weights, hidden"
-            yield _event(words, f"dp {BESIDE}", max(0.0, last_s - hidden_s), last_s, "dp")
-        is_tied = stage in (0, self.num_stages - 1) or assembly.group.num_copies > 1
-        if assembly.tied_s[0] and is_tied:
-            yield from _on_both("gradients of tied weights", ON, clock_s, clock_s + float(assembly.tied_s[0]), "pp")
+            yield _event(words, f"dp {BESIDE}", max(0.0, last_s - hidden_s), last_s, "dp", notes)
+        for one in tied_calls(assembly, stage):
+            yield from _on_both("gradients of tied weights", ON, clock_s, clock_s + one.time_s, "pp", one.notes)
         clock_s += float(assembly.tied_s[0])
         if exposed_s:
-            yield from _on_both("gradients and weights", "dp", clock_s, clock_s + exposed_s, "dp")
+            yield from _on_both("gradients and weights", "dp", clock_s, clock_s + exposed_s, "dp", notes)
         clock_s += float(assembly.synced_s[0])
         if assembly.landing_s[0]:
             landed_s = clock_s + float(assembly.landing_s[0])
@@ -186,9 +192,10 @@ def _pass_name(row: Sequence[int], *, has_chunks: bool) -> str:
 
 def _dealt(spell: Spell, spans: Sequence[tuple[float, float]], category: str) -> Iterator[Event]:
     """A spell where it falls among passes of one length; what lies across two is cut, and the last may run over."""
-    notes: tuple[tuple[str, str], ...] = (("pass", category),)
+    notes: tuple[Note, ...] = (("pass", category),)
     notes += (("block", spell.block),) if spell.block else ()
     notes += (("limited_by", spell.limit),) if spell.limit else ()
+    notes += spell.notes
     own_s = spans[0][1] - spans[0][0]
     for index, (begin_s, _) in enumerate(spans):
         first_s, last_s = index * own_s, (index + 1) * own_s if index + 1 < len(spans) else np.inf
@@ -200,11 +207,20 @@ def _dealt(spell: Spell, spans: Sequence[tuple[float, float]], category: str) ->
             )
 
 
-def _event(name: str, track: str, begin_s: float, end_s: float, category: str) -> Event:
-    return Event(name=name, track=track, begin_s=begin_s, end_s=end_s, category=category)
+def _several(calls: Sequence[CalledCollective]) -> tuple[Note, ...]:
+    """Notes of a slice that several collectives share: one after another, numbered where there is more than one."""
+    if len(calls) == 1:
+        return calls[0].notes
+    return tuple((f"{key} {number}", value) for number, one in enumerate(calls, 1) for key, value in one.notes)
 
 
-def _on_both(name: str, track: str, begin_s: float, end_s: float, category: str) -> Iterator[Event]:
+def _event(name: str, track: str, begin_s: float, end_s: float, category: str, notes: tuple[Note, ...] = ()) -> Event:
+    return Event(name=name, track=track, begin_s=begin_s, end_s=end_s, category=category, notes=notes)
+
+
+def _on_both(
+    name: str, track: str, begin_s: float, end_s: float, category: str, notes: tuple[Note, ...] = ()
+) -> Iterator[Event]:
     """On the link's track, and on the pipeline's, which waits for it."""
-    yield _event(name, track, begin_s, end_s, category)
-    yield _event(name, PIPELINE, begin_s, end_s, "exchange")
+    yield _event(name, track, begin_s, end_s, category, notes)
+    yield _event(name, PIPELINE, begin_s, end_s, "exchange", notes)

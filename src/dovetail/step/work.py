@@ -92,15 +92,15 @@ class Timing:
     def time_s(self, clock_frac: Amount, slowest_frac: float = 1.0) -> Amount:
         """Seconds of the direction at a share of full clock: compute and waits for the host, and exposed communication.
 
-        The device waits for the host no longer than a device whose clock is `slowest_frac` of its own does.
+        The device waits for the host and for communication no longer than a device whose clock is `slowest_frac` of
+        its own does.
         """
-        longer = 1 / clock_frac - 1
-        compute_s = self.compute_s + self.clocked_s * longer
+        compute_s = self.compute_s + self.clocked_s * (1 / clock_frac - 1)
         behind_s = self.clocked_s * (1 / slowest_frac - 1) / clock_frac
-        passing_s = left_s = np.maximum(compute_s, self.queued_s - behind_s)
-        host_wait_s = left_s - compute_s
+        passing_s = np.maximum(compute_s, self.queued_s - behind_s)
+        host_wait_s, longer = passing_s - compute_s, 1 / (clock_frac * slowest_frac) - 1
         context_s = np.minimum(self.context_s, self.core_s + self.core_clocked_s * longer + host_wait_s)
-        rest_s = np.minimum(self.rest_s, np.maximum(0.0, left_s - context_s))
+        rest_s = np.minimum(self.rest_s, np.maximum(0.0, passing_s + behind_s - context_s))
         hidden_s = context_s + rest_s
         compute_slowdown_frac = _mean_frac((self.context_held_frac, self.rest_held_frac), (context_s, rest_s))
         return passing_s + self.comm_s - hidden_s + compute_slowdown_frac * np.maximum(0.0, hidden_s - host_wait_s)
@@ -402,8 +402,9 @@ def entered(work: StageWork, chip: Running) -> StageWork:
 def sustained(work: StageWork, chip: Running, num_devices: int) -> StageWork:
     """The stage at its sustained clock: the power limit sets the clock, and the slowest of all devices the pace.
 
-    Energy is that of the mean device, which waits for the slowest. Only waits for the host that the slowest device has
-    too let it cool: else a faster host would lower the clock of a device that never waited for it.
+    Energy is that of the mean device, which waits for the slowest. Only waits for the host and for communication that
+    the slowest device has too let it cool: else a faster host would lower the clock of a device that never waited for
+    it, and ranks that come later to collectives raise it, and shorten the step.
     """
     behind_frac = slowest_frac(num_devices, chip.calibration.clock_spread_frac)
     limit_frac = sustained_clock_frac(work.draw(chip, behind_frac), chip)

@@ -47,6 +47,7 @@ HISTORY: tuple[Change, ...] = (
     Change(version=12, what="sends of a pipeline take what NCCL and RCCL take, and PAT runs with one rank a node"),
     Change(version=13, what="vector work and attention on arrays by instructions, registers and memories"),
     Change(version=14, what="misaligned rows slow a batched product's main loop alone", moves=()),
+    Change(version=15, what="waits for communication raise the clock only as far as the slowest device waits too"),
 )
 # What studies were kept under before they were by physics: releases, and the last state of their source.
 BY_SOURCE = {"0.1.0+e1a7acc25bdb": 1, "0.1.0+a3ace3156e19": 1}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,12 @@ from dovetail.files.cluster import load_cluster
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.topology import Group, Span
+from dovetail.parallel.plan import Plan, columns_of
 from dovetail.step.communication import timed
+from dovetail.step.step import step_times
 from dovetail.units import MEBI, MICRO
+from dovetail.workload.models import models
+from dovetail.workload.workload import Workload
 
 
 def whole(cluster: Cluster) -> Group:
@@ -78,6 +83,22 @@ def test_a_step_waits_for_what_the_spec_or_the_option_states(tmp_path: Path):
     assert written.record["step_s"] == pytest.approx(optional.record["step_s"], rel=1e-12)
     assert silenced.record["step_s"] == pytest.approx(calm.record["step_s"], rel=1e-12)
     assert written.record["step_s"] > calm.record["step_s"] * 1.05
+
+
+@pytest.mark.parametrize("seq", [2048, 4096, 8192])
+@pytest.mark.parametrize("num_devices", [256, 1024])
+def test_more_jitter_never_makes_a_step_faster(num_devices, seq):
+    """At the power limit, where gathers take about as long as the compute that they hide behind.
+
+    A mean device that waits for what the slowest does not wait for must not cool by it, or its clock rises.
+    """
+    workload = Workload(model=models["llama3-8b"](), global_batch=2 * num_devices, seq=seq)
+    graph, plan = workload.training_graph(), Plan(data_parallel=num_devices, zero_stage=3, recompute=("full",))
+    steps_s = [
+        float(step_times(graph, columns_of([plan]), cluster, workload.precision).step_s[0])
+        for cluster in (jittered("dgx-h100", num_devices, us * MICRO) for us in (0, 1, 5, 10, 20, 40, 100, 300))
+    ]
+    assert all(later_s >= earlier_s * (1 - 1e-12) for earlier_s, later_s in pairwise(steps_s)), steps_s
 
 
 def test_a_jitter_that_cannot_be_is_refused(tmp_path: Path):

@@ -46,6 +46,9 @@ def calls(*rows: tuple[int, Phase, float], num_ranks: int = 4, awaited: tuple[in
         num_calls=(time_s[None, :] > 0).astype(np.int64),
         time_s=time_s[None, :].astype(float),
         sent_bytes=100.0 * time_s[None, :],
+        collective=np.zeros((1, count), dtype=np.int64),
+        group=np.zeros((1, count), dtype=np.int64),
+        payload_bytes=100.0 * time_s[None, :],
     )
 
 

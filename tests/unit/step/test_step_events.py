@@ -100,7 +100,9 @@ def test_stages_hand_on_every_microbatch_as_its_pass_ends_and_nothing_beyond_the
     assert transfer_s > 0
     for number, track, other, word in ((0, ON, 1, "forward"), (1, BACK, 0, "backward")):
         passes = {dict(event.notes)["microbatch"]: event for event in stage(number, plan) if event.category == word}
-        sent = [event for event in stage(number, plan) if event.track in (ON, BACK) and event.notes]
+        sent = [
+            event for event in stage(number, plan) if event.track in (ON, BACK) and "microbatch" in dict(event.notes)
+        ]
         assert {event.track for event in sent} == {track}
         assert sorted(dict(event.notes)["microbatch"] for event in sent) == list(range(NUM_MICROBATCHES))
         for event in sent:

@@ -146,8 +146,8 @@ def network(
     algorithm: Annotated[
         "str",
         Option(
-            "ring, direct, halving-doubling, double-binary-tree or in-switch; x=ring,y=direct for one each. Otherwise"
-            " what suits each dimension.",
+            "ring, direct, halving-doubling, double-binary-tree, in-switch or nvls; x=ring,y=direct for one each."
+            " Otherwise what suits each dimension.",
             "NAME",
         ),
     ] = "",

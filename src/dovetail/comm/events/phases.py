@@ -13,7 +13,7 @@ from dovetail.comm.collectives import collectives
 from dovetail.comm.events.network_graph import Block, LinkGraph, coordinate, switch_of
 from dovetail.comm.events.program import Collective
 from dovetail.comm.events.schedules import Ask, Ints, Schedule, Shape, algorithms
-from dovetail.comm.messages import IN_SWITCH, shape_of, suited_algorithm
+from dovetail.comm.messages import BY_SWITCHES, shape_of, suited_algorithm
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.registry import at_withdrawal
 
@@ -141,7 +141,7 @@ class Phases:
         shape = _shape(block, rows)
         if not name:
             name = suited(block, what, shape)
-        if name == IN_SWITCH:
+        if name in BY_SWITCHES:
             switch_of(block, rows[0])  # raises where there is none
         ask = Ask(collective=what, num_ranks=rows.shape[1], payload_bytes=payload_bytes, shape=shape, root=root)
         return Phase(dimension=block.name, collective=what, block=block, groups=rows, schedule=schedule_of(name, ask))
@@ -181,7 +181,7 @@ class Phases:
         groups = np.array(task.groups)
         ask = Ask(collective=task.collective, num_ranks=groups.shape[1], payload_bytes=payload_bytes, root=task.root)
         name = dict(task.algorithms).get("*", "direct" if task.collective == "all-to-all" else "ring")
-        if name == IN_SWITCH:
+        if name in BY_SWITCHES:
             rule = "in-switch reduction needs groups that lie along dimensions, each a switch"
             raise InvalidInput(f"{rule}; got {len(task.groups)} of {len(task.groups[0])} devices", task.name)
         return Phase(

@@ -182,6 +182,28 @@ def group_times(collective: str, payload_bytes: Amount, group: Group, selection:
     return found.times(np.maximum(np.ravel(payload_bytes), LEAST_BYTES), selection)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryChoice:
+    """How a library runs one collective; `num_channels` is 0 where that is not known."""
+
+    algorithm: str
+    protocol: str
+    num_channels: int
+    time_s: float
+
+
+def library_choice(collective: str, payload_bytes: float, group: Group) -> LibraryChoice:
+    """Algorithm, protocol and channels that the library selects, and its seconds; see `is_timed_by_library`."""
+    found = group_times(collective, payload_bytes, group)
+    size_bytes = max(payload_bytes, LEAST_BYTES)
+    return LibraryChoice(
+        algorithm=found.algorithms[0],
+        protocol=found.protocols[0],
+        num_channels=_library_group(collective, group).num_channels(int(found.selected[0]), size_bytes),
+        time_s=float(found.seconds[0]),
+    )
+
+
 def constants_on(group: Group) -> tuple[Platform | RingPlatform, NetworkConstants]:
     """The constants of the library that a group's network names, with its own links and fitted constants."""
     library = LIBRARIES[library_of(group)].with_constants(group[0].dimension.library_constants)

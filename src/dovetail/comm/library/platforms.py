@@ -54,6 +54,19 @@ class ProtocolConstants:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelCounts:
+    """Channels that NCCL opens, as its logs print them ("24 coll channels, 16 nvls channels"); 0 where none was found.
+
+    A collective runs on all of them or fewer, by its size: see `timing.channel_forms`.
+    """
+
+    num_node: int = 0  # of rings inside a node
+    num_node_nvls: int = 0
+    num_network: int = 0  # of rings and trees over several nodes,
+    num_network_nvls: int = 0  # and of NVLS tree
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
     """One node of GPUs as NCCL sees it. Bandwidths are per GPU and direction.
 
@@ -77,6 +90,7 @@ class Platform:
     tuner: TunerSteps
     protocols: ProtocolConstants
     fitted_on: str
+    channels: ChannelCounts = ChannelCounts()
 
     def __post_init__(self) -> None:
         if not self.link_bytes_per_s or min(rate for _, rate in self.link_bytes_per_s) <= 0:
@@ -158,6 +172,7 @@ AMPERE = Platform(
     tuner=NVLINK_TUNER,
     protocols=NVLINK,
     fitted_on="132 rows of A100 SXM, NCCL 2.27.3",
+    channels=ChannelCounts(num_node=24),  # logs of 8 A100 SXM: NVIDIA/nccl-tests issue 100
 )
 HOPPER = Platform(
     name="H100",
@@ -175,6 +190,7 @@ HOPPER = Platform(
     tuner=NVLINK_TUNER,
     protocols=NVLINK,
     fitted_on="354 rows of H100 SXM, NCCL 2.23, 2.27.3 and 2.29.2",
+    channels=ChannelCounts(num_node=24, num_node_nvls=16, num_network=16, num_network_nvls=16),  # logs of 1 and 2 p5
 )
 BLACKWELL = Platform(
     name="B200",
@@ -193,6 +209,7 @@ BLACKWELL = Platform(
     tuner=NVLINK_TUNER,
     protocols=NVLINK,
     fitted_on="528 rows of B200 SXM, NCCL 2.27.3, 2.27.5, 2.28.9 and 2.29.2",
+    channels=ChannelCounts(num_node=32, num_node_nvls=24),  # logs of 8 B200: NVIDIA/nccl issue 1646, and of GB200
 )
 ADA_PCIE = Platform(
     name="L40S",

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,6 +35,8 @@ _ROW = {pair: row for row, pair in enumerate(SELECTABLE)}
 TUNER, LEAST = SELECTIONS = ("tuner", "least")
 P2P_LL_BYTES = 16 * KIBI  # per peer: NCCL_P2P_LL_THRESHOLD's default
 LL_CHANNEL_BYTES = 4 * KIBI  # per rank that one channel of LL takes: 512 threads x 8 bytes (NCCL_LL_THREAD_THRESHOLD)
+# Of the others: 640 threads x 8 bytes, 512 x 64 (NCCL_LL128_THREAD_THRESHOLD, NCCL_SIMPLE_THREAD_THRESHOLD).
+CHANNEL_BYTES = {LL: LL_CHANNEL_BYTES, LL128: 5 * KIBI, SIMPLE: 32 * KIBI}
 MIN_NVLS_RANKS = 8  # measured: NVLS shows at 8 ranks, and rings at 4, on GB200 too
 LL128_TUNER_FRAC = 0.92  # of the ring's bandwidth, 120 of 128 bytes and some: tuning.cc
 NVLS_TUNER_RATIO = 1.875  # of the ring's bandwidth that the tuner counts NVLS with at 8 ranks
@@ -106,6 +108,11 @@ class LibraryGroup:
 
     forms: Forms
     estimates: Forms
+    channels: Forms = field(default_factory=dict)  # how many a size runs on, where the library is known to open so many
+
+    def num_channels(self, row: int, size_bytes: float) -> int:
+        """Channels that a collective runs on by a row of `SELECTABLE`; 0 where that is not known."""
+        return int(self.channels[row](np.array([size_bytes]))[0]) if row in self.channels else 0
 
     def times(self, size_bytes: FloatArray, selection: str = TUNER) -> LibraryTimes:
         if selection not in SELECTIONS:
@@ -122,7 +129,7 @@ class LibraryGroup:
     def in_switch(self) -> LibraryGroup:
         """By the algorithms alone that reduce in switches; as the library selects where none of them was measured."""
         forms = {row: form for row, form in self.forms.items() if SELECTABLE[row][0] in (NVLS, NVLS_TREE)}
-        return LibraryGroup(forms=forms, estimates={}) if forms else self
+        return LibraryGroup(forms=forms, estimates={}, channels=self.channels) if forms else self
 
 
 def library_group(
@@ -145,7 +152,9 @@ def library_group(
         if operation == POINT_TO_POINT:
             return LibraryGroup(forms=_send_forms(platform), estimates=_estimates(platform, ALL_TO_ALL, 1))
         return LibraryGroup(
-            forms=_node_forms(platform, operation, num_ranks), estimates=_estimates(platform, operation, num_ranks)
+            forms=_node_forms(platform, operation, num_ranks),
+            estimates=_estimates(platform, operation, num_ranks),
+            channels=channel_forms(platform, num_ranks, is_network=False),
         )
     if nic_bytes_per_s <= 0:
         raise InvalidInput("collectives over several nodes need the bandwidth of a node's NICs, above 0")
@@ -156,8 +165,33 @@ def library_group(
         return LibraryGroup(forms=_nic_ring_forms(platform, operation, num_ranks, nic_bytes_per_s), estimates={})
     over = network or NetworkConstants()
     return LibraryGroup(
-        forms=_nodes_forms(platform, over, operation, num_ranks, num_nodes, nic_bytes_per_s), estimates={}
+        forms=_nodes_forms(platform, over, operation, num_ranks, num_nodes, nic_bytes_per_s),
+        estimates={},
+        channels=channel_forms(platform, num_ranks, is_network=True),
     )
+
+
+def channel_forms(platform: Platform, num_ranks: int, *, is_network: bool) -> Forms:
+    """Channels that a size runs on, by rows of `SELECTABLE`: NCCL's topoGetAlgoInfo (enqueue.cc).
+
+    Rings and trees open fewer of them until each has what all its threads take at once; NVLS runs on all. Sends and
+    receives are split over channels peer by peer, which is not modelled.
+    """
+    own = platform.channels
+    num_most, num_nvls = (own.num_network, own.num_network_nvls) if is_network else (own.num_node, own.num_node_nvls)
+
+    def filled(one_bytes: float) -> Form:
+        return lambda size: np.clip(size // one_bytes, 1, num_most)
+
+    found: dict[int, Form] = {}
+    for row, (algorithm, protocol) in enumerate(SELECTABLE):
+        if algorithm in (NVLS, NVLS_TREE):
+            if num_nvls:
+                found[row] = lambda size: np.full(len(size), float(num_nvls))
+        elif algorithm != P2P and num_most:
+            is_per_rank = (algorithm, protocol) == (RING, LL)
+            found[row] = filled(CHANNEL_BYTES[protocol] * (num_ranks if is_per_rank else 1))
+    return found
 
 
 def _passes(operation: str) -> int:

@@ -5,8 +5,27 @@ import math
 import numpy as np
 import pytest
 
-from dovetail.comm.library.platforms import ADA_PCIE, AMPERE, BLACKWELL, HOPPER, MI300X, NetworkConstants
-from dovetail.comm.library.timing import OPERATIONS, library_times, link_rate_bytes_per_s
+from dovetail.comm.library.platforms import (
+    ADA_PCIE,
+    AMPERE,
+    BLACKWELL,
+    HOPPER,
+    LL,
+    LL128,
+    MI300X,
+    SIMPLE,
+    NetworkConstants,
+)
+from dovetail.comm.library.timing import (
+    NVLS,
+    OPERATIONS,
+    P2P,
+    RING,
+    SELECTABLE,
+    library_group,
+    library_times,
+    link_rate_bytes_per_s,
+)
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, MICRO
 
@@ -153,3 +172,31 @@ def test_measured_medians_of_h100_are_met_within_a_tenth() -> None:
         ("all-gather", 8, 512 * MEBI, 1400 * MICRO),
     ):
         assert library_times(HOPPER, operation, ranks, size_bytes).seconds[0] == pytest.approx(measured_s, rel=0.10)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "size_bytes", "expected"),
+    [
+        ((RING, LL), 1.0, 1),  # one channel at least
+        ((RING, LL), 2 * 8 * 512 * 8, 2),  # 512 threads of 8 bytes for each rank
+        ((RING, LL), 1 * GIBI, 24),
+        ((RING, LL128), 3 * 640 * 8, 3),
+        ((RING, SIMPLE), 23.9 * 512 * 64, 23),
+        ((RING, SIMPLE), 1 * GIBI, 24),
+        ((NVLS, SIMPLE), 1.0, 16),  # all that there are, whatever the size
+        ((P2P, SIMPLE), 1 * GIBI, 0),  # not modelled
+    ],
+)
+def test_channels_are_as_many_as_a_size_fills_with_threads(chosen, size_bytes, expected):
+    group = library_group(HOPPER, "all-reduce", 8)
+    assert group.num_channels(SELECTABLE.index(chosen), size_bytes) == expected
+    assert group.in_switch.num_channels(SELECTABLE.index(chosen), size_bytes) == expected
+
+
+def test_channels_over_nodes_and_of_platforms_without_a_log():
+    row = SELECTABLE.index((RING, SIMPLE))
+    pair = library_group(HOPPER, "all-gather", 16, num_nodes=2, nic_bytes_per_s=400 * GIGA)
+    assert pair.num_channels(row, 1 * GIBI) == 16
+    assert library_group(ADA_PCIE, "all-gather", 8).num_channels(row, 1 * GIBI) == 0
+    unknown = library_group(AMPERE, "all-gather", 16, num_nodes=2, nic_bytes_per_s=200 * GIGA)
+    assert unknown.num_channels(row, 1 * GIBI) == 0
