@@ -19,6 +19,7 @@ from dovetail.accuracy.die_fit import (
     predicted_mm2,
     predicted_w,
 )
+from dovetail.errors import NotModelled
 from dovetail.hardware.catalog import chips
 
 # Never fitted on. The v5e and Gaudi 2 figures are third-party ones; B200: two dies of about 800; MI300X: eight dies of
@@ -72,8 +73,16 @@ def left_out_tdp_rows() -> tuple[Row, ...]:
 
 
 def other_tdp_rows() -> tuple[Row, ...]:
-    """TDP of every catalogue chip that had no part in the fit, W."""
-    return _rows({name: entry().tdp_w for name, entry in chips.items() if name not in TDPS_W}, predicted_w)
+    """TDP of every catalogue chip that had no part in the fit and whose power is modelled (GDDR6's is not), W."""
+    others = {name: entry().tdp_w for name, entry in chips.items() if name not in TDPS_W}
+    return _rows({name: tdp_w for name, tdp_w in others.items() if _is_modelled(name)}, predicted_w)
+
+
+def _is_modelled(name: str) -> bool:
+    try:
+        return predicted_w(name) > 0
+    except NotModelled:
+        return False
 
 
 def _rows(known: Mapping[str, float], predict: Callable[[str], float]) -> tuple[Row, ...]:
