@@ -252,3 +252,41 @@ def test_the_head_of_an_odd_vocabulary_runs_at_the_measured_pace():
 
 def test_a_kernel_of_nothing_takes_what_a_profiler_shows_of_it():
     assert seconds(add(*(dense(1),) * 3)) / MICRO == pytest.approx(0.95, rel=0.01)
+
+
+def test_a_softmax_into_fp32_casts_bf16_first_and_fp16_on_the_way():
+    def names(dtype: str) -> list[str]:
+        out = dense(64, 2048, dtype="fp32")
+        return kernel_names(call("_softmax.default", (dense(64, 2048, dtype=dtype),), out, dim=-1, half_to_float=True))
+
+    assert names("bf16") == ["unrolled copy", "softmax warp"]
+    assert names("fp16") == ["softmax warp"]
+
+
+def test_a_softmaxs_gradient_is_multiplied_first_and_cast_last():
+    wide, narrow = dense(64, 2048, dtype="fp32"), dense(64, 2048)
+    back = call("_softmax_backward_data.default", (wide, wide), narrow, dim=-1)
+    assert kernel_names(back) == ["vectorized mul", "softmax backward", "vectorized copy"]
+    same = call("_softmax_backward_data.default", (narrow, narrow), narrow, dim=-1)
+    assert kernel_names(same) == ["vectorized mul", "softmax backward"]
+
+
+def test_a_stack_of_four_dims_is_one_kernel():
+    one = dense(32, 512, 12, 64)
+    stacked = call("stack.default", (one, one, one), dense(32, 512, 3, 12, 64), dim=2)
+    joined = call("cat.default", (one, one, one), dense(32, 512, 36, 64), dim=2)
+    assert kernel_names(stacked) == ["cat"]
+    assert seconds(stacked) == pytest.approx(seconds(joined))
+    assert kernel_names(call("stack.default", (one, one), dense(32, 512, 12, 64, 2), dim=4)) != ["cat"]
+
+
+def test_rows_added_to_few_places_wait_for_each_other():
+    def added(places: int, cols: int) -> float:
+        values, index = dense(16384, cols), dense(16384, dtype="int64")
+        target = dense(places, cols)
+        return seconds(call("index_put_.default", (target, index, values), target, accumulate=True))
+
+    assert added(32, 2880) == pytest.approx(2371e-6, rel=0.2)  # measured on one H200, as is the next
+    assert added(32, 5760) == pytest.approx(2431e-6, rel=0.25)
+    assert added(16384, 2880) < 0.1 * added(32, 2880)
+    assert added(32, 16) < 0.1 * added(32, 2880)  # a warp adds up narrow rows side by side

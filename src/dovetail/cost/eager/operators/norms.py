@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil, log2, prod
 from typing import Any
 
+from dovetail.cost.eager.iterator import pointwise
 from dovetail.cost.eager.launches import (
     Launched,
     VectorKernel,
@@ -100,21 +102,39 @@ SOFTMAX_SLOTS = 24.0  # exponential, maximum and sum of an element; below what m
 
 @register("aten._softmax", "aten._log_softmax", "aten._safe_softmax")
 def softmax(op: DispatchedOp) -> Launched:
-    return (_softmax(op, passes=1.0, name="softmax"),) if result(op).num_elements else ()
+    """Into fp32 in one kernel from fp16 alone: bf16 is cast first (SoftMax.cpp; 24 kernels of BLOOM's profile)."""
+    out, source = result(op), first(op)
+    if not out.num_elements:
+        return ()
+    if op.name.startswith("aten._softmax") and _is_cast_apart(source.dtype, out.dtype):
+        wide = replace(source, dtype=out.dtype)
+        return (*pointwise("copy", wide, (source,)), _softmax(replace(op, inputs=(wide,)), passes=1.0, name="softmax"))
+    return (_softmax(op, passes=1.0, name="softmax"),)
+
+
+def _is_cast_apart(narrow: str, wide: str) -> bool:
+    return narrow == "bf16" and wide == "fp32"
 
 
 @register("aten._softmax_backward_data")
 def softmax_backward(op: DispatchedOp) -> Launched:
-    """Both are read once: a row stays in the core between its sum and its difference."""
+    """Gradient times result first (softmax_backward_cuda_out), then a row stays in the core between sum and difference.
+
+    A gradient for bf16 is cast after it, as the forward pass casts before.
+    """
     gradient, saved, out = tensors(op)[0], tensors(op)[1], result(op)
     if not out.num_elements:
         return ()
+    is_cast = _is_cast_apart(out.dtype, gradient.dtype)
+    made = replace(out, dtype=gradient.dtype) if is_cast else out
     rows, cols = rows_of(out, int(number(op, "dim", -1.0)))
     is_part = cols * item_bytes(gradient) % VECTOR_BYTES != 0
     slots = out.num_elements * (UNALIGNED_SLOTS if is_part else 0.0)
     slots = WARP_BACKWARD_SLOTS * rows * _padded(cols) if cols <= WARP_COLS else slots
     moved = float(gradient.num_bytes + saved.num_bytes)
-    return (VectorKernel(name="softmax backward", read_bytes=moved, write_bytes=float(out.num_bytes), slots=slots),)
+    own = VectorKernel(name="softmax backward", read_bytes=moved, write_bytes=float(made.num_bytes), slots=slots)
+    cast = pointwise("copy", out, (made,), is_cast=False) if is_cast else ()
+    return (*pointwise("mul", gradient, (gradient, saved)), own, *cast)
 
 
 @register("aten._log_softmax_backward_data")
