@@ -290,3 +290,46 @@ def test_rows_added_to_few_places_wait_for_each_other():
     assert added(32, 5760) == pytest.approx(2431e-6, rel=0.25)
     assert added(16384, 2880) < 0.1 * added(32, 2880)
     assert added(32, 16) < 0.1 * added(32, 2880)  # a warp adds up narrow rows side by side
+
+
+def test_a_safe_softmax_looks_for_rows_that_are_masked_and_clears_them():
+    scores = dense(2, 71, 2048, 2048, dtype="fp32")
+    safe = call("_safe_softmax.default", (scores,), scores, dim=-1)
+    names = kernel_names(safe)
+    assert names[0] == "softmax warp"
+    assert [name.split()[-1] for name in names[1:]] == ["isneginf"] * 2 + ["all"] + ["where"] * 2
+    assert seconds(safe) == pytest.approx((1784.7 + 674.1 + 338 + 1841.0) * MICRO, rel=0.1)  # measured on one H200
+
+
+def grouped(channels: int, groups: int, side: int, *, stride: int = 1, is_backward: bool = False) -> DispatchedOp:
+    x, y = last(128, channels, side * stride, side * stride), last(128, channels, side, side)
+    weight = last(channels, channels // groups, 3, 3)
+    more: dict[str, Argument] = {
+        "stride": (stride, stride), "padding": (1, 1), "dilation": (1, 1), "transposed": False, "groups": groups,
+    }  # fmt: skip
+    if is_backward:
+        return call("convolution_backward.default", (y, x, weight), x, **more, output_mask=(True, True, False))
+    return call("convolution.default", (x, weight, None), y, **more)
+
+
+@pytest.mark.parametrize(
+    ("channels", "groups", "side", "stride", "measured_us"),
+    [
+        (224, 4, 56, 1, 3171),
+        (896, 16, 14, 1, 2049),
+        (2016, 36, 7, 2, 3617),
+        (448, 8, 28, 2, 3757),
+        (224, 4, 56, 2, 7414),
+    ],
+)  # one H200, PyTorch 2.11, RegNetY-8GF
+def test_groups_of_56_channels_are_convolved_one_behind_another(channels, groups, side, stride, measured_us):
+    op = grouped(channels, groups, side, stride=stride, is_backward=True)
+    found = priced(op, setting=Setting.STREAM).stream_s
+    assert float(found.sum()) == pytest.approx(measured_us * MICRO, rel=0.1)
+
+
+def test_a_group_is_sliced_only_where_it_does_not_fit_into_tiles():
+    assert kernel_names(grouped(896, 16, 14)) == ["slice group", "conv forward", "slice group"] * 16
+    for size in (8, 16, 32, 64):
+        assert kernel_names(grouped(size * 8, 8, 14)) == ["conv forward"]
+    assert "slice group" not in kernel_names(grouped(4 * 8, 8, 14))

@@ -21,6 +21,7 @@ from dovetail.cost.eager.launches import (
     result,
     tensors,
 )
+from dovetail.cost.eager.operators.reductions import reduction
 from dovetail.cost.families.rows import VECTOR_BYTES
 from dovetail.cost.kernels import Access
 from dovetail.units import KIBI
@@ -100,7 +101,31 @@ UNALIGNED_SLOTS = 107.0  # rows that are no whole vectors: loads one by one (row
 SOFTMAX_SLOTS = 24.0  # exponential, maximum and sum of an element; below what memory hides but for short rows
 
 
-@register("aten._softmax", "aten._log_softmax", "aten._safe_softmax")
+@register("aten._safe_softmax")
+def safe_softmax(op: DispatchedOp) -> Launched:
+    """Then rows of nothing but -inf are found, and made zeros (SoftMax.cpp; 5 kernels of Falcon's profile)."""
+    out = result(op)
+    if not out.num_elements:
+        return ()
+    masked = replace(out, dtype="bool")
+    dim = int(number(op, "dim", -1.0)) % max(len(out.shape), 1)
+    found = TensorMeta(
+        shape=tuple(1 if at == dim else size for at, size in enumerate(out.shape)),
+        strides=tuple(
+            max(stride // out.shape[dim], 1) if at < dim else stride for at, stride in enumerate(out.strides)
+        ),
+        dtype="bool",
+    )
+    zero = TensorMeta(shape=(), strides=(), dtype=out.dtype)
+    return (
+        *softmax(op),
+        *pointwise("isneginf", masked, (out,), is_cast=False),
+        reduction("all", masked, found, (dim,)),
+        *pointwise("where", out, (found, zero, out), is_cast=False),
+    )
+
+
+@register("aten._softmax", "aten._log_softmax")
 def softmax(op: DispatchedOp) -> Launched:
     """Into fp32 in one kernel from fp16 alone: bf16 is cast first (SoftMax.cpp; 24 kernels of BLOOM's profile)."""
     out, source = result(op), first(op)
