@@ -333,3 +333,15 @@ def test_a_group_is_sliced_only_where_it_does_not_fit_into_tiles():
     for size in (8, 16, 32, 64):
         assert kernel_names(grouped(size * 8, 8, 14)) == ["conv forward"]
     assert "slice group" not in kernel_names(grouped(4 * 8, 8, 14))
+
+
+def test_a_norm_of_rows_that_lie_apart_copies_them_first():
+    rows = dense(128, 197, 768, dtype="fp32")
+    apart = TensorMeta(shape=rows.shape, strides=(768, 128 * 768, 1), dtype="fp32")
+    weight = dense(768, dtype="fp32")
+    more: dict[str, Argument] = {"normalized_shape": (768,)}
+    assert kernel_names(call("native_layer_norm.default", (rows, weight, weight), rows, **more)) == ["norm"]
+    names = kernel_names(call("native_layer_norm.default", (apart, weight, weight), rows, **more))
+    assert names == ["strided copy", "norm"]
+    back = call("native_layer_norm_backward.default", (apart, apart, weight), rows, **more)
+    assert kernel_names(back)[:3] == ["strided copy", "strided copy", "norm backward"]

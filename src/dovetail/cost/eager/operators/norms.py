@@ -8,12 +8,14 @@ from typing import Any
 
 from dovetail.cost.eager.iterator import pointwise
 from dovetail.cost.eager.launches import (
+    Launch,
     Launched,
     VectorKernel,
     argument,
     first,
     flag,
     is_channels_last,
+    is_dense,
     item_bytes,
     number,
     numbers,
@@ -21,6 +23,7 @@ from dovetail.cost.eager.launches import (
     result,
     tensors,
 )
+from dovetail.cost.eager.operators.products import dense_like
 from dovetail.cost.eager.operators.reductions import reduction
 from dovetail.cost.families.rows import VECTOR_BYTES
 from dovetail.cost.kernels import Access
@@ -191,13 +194,22 @@ def _norm(op: DispatchedOp, name: str, *, num_inner: int, **more: Any) -> Vector
     )
 
 
+def _made_contiguous(*found: TensorMeta) -> Launched:
+    """Rows that are not one behind another are copied first (layer_norm_kernel.cu; 60 kernels of ViT's profile)."""
+    return tuple(launch for one in found if not is_dense(one) for launch in pointwise("copy", dense_like(one), (one,)))
+
+
 @register("aten.native_layer_norm", "aten._fused_rms_norm", "aten.rms_norm")
 def layer_norm(op: DispatchedOp) -> Launched:
     source, out = first(op), result(op)
     moved: dict[str, Any] = {"read_bytes": float(source.num_bytes), "write_bytes": float(out.num_bytes), "streams": 1}
     barriers = 0 if "rms" in op.name else 3  # Welford's merge over warps
     inner = len(numbers(op, "normalized_shape")) or 1
-    return (_norm(op, "norm", num_inner=inner, access=Access.NORM, num_sweeps=1, num_barriers=barriers, **moved),)
+    copied = _made_contiguous(source)
+    return (
+        *copied,
+        _norm(op, "norm", num_inner=inner, access=Access.NORM, num_sweeps=1, num_barriers=barriers, **moved),
+    )
 
 
 @register("aten.native_layer_norm_backward", "aten._fused_rms_norm_backward")
@@ -208,7 +220,7 @@ def layer_norm_backward(op: DispatchedOp) -> Launched:
     both = 2.0 * gradient.num_bytes
     mask = argument(op, "output_mask", (True, True, True))
     wanted = tuple(bool(one) for one in mask) if isinstance(mask, tuple) else (True, True, True)
-    found: list[VectorKernel] = []
+    found: list[Launch] = list(_made_contiguous(*tensors(op)[:2]))
     if wanted[0]:
         found.append(
             _norm(
