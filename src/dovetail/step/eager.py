@@ -18,7 +18,7 @@ from dovetail.errors import InvalidInput
 from dovetail.hardware.chip import Chip
 from dovetail.step.allocator import allocator_after
 from dovetail.units import MEBI, MICRO
-from dovetail.workload.dispatched import FORWARD, OPTIMIZER, PHASES, DispatchedOp, DispatchedStep
+from dovetail.workload.dispatched import BACKWARD, FORWARD, OPTIMIZER, PHASES, DispatchedOp, DispatchedStep
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
 WORKSPACE_BYTES = 32 * MEBI  # cuBLAS's on Hopper, for each thread that multiplies (PyTorch, CUDABlas.cpp)
@@ -43,6 +43,9 @@ class HostPace:
     more_kernels_s: float = 4.4 * MICRO  # each further kernel of one operator: a launch alone; estimate
     update_s: float = 550 * MICRO  # an optimizer's step
     parameter_s: float = 9.9 * MICRO  # and each tensor that it updates
+    # a tensor saved under checkpointing, each time that a hook in Python packs or unpacks it: in the forward pass, when
+    # it is recomputed, and for its gradient (1 row, vit-large: between its minimum of 101 ms and its median of 121)
+    saved_tensor_s: float = 21 * MICRO
     compiled_kernel_s: float = 7 * MICRO  # a kernel of a compiled graph, by Inductor's wrapper and launcher; estimate
     # a parameter of a compiled module, before its first kernel: guards, autograd's inputs (six steps, 0 to 15 us)
     guard_s: float = 8 * MICRO
@@ -52,12 +55,13 @@ class HostPace:
         if not 0 < self.slowdown < float("inf"):
             raise InvalidInput(f"a host is a positive number of times as slow; got {self.slowdown:g}")
 
-    def operator_s(self, op: DispatchedOp, num_launches: int) -> float:
+    def operator_s(self, op: DispatchedOp, num_launches: int, *, is_recomputed: bool = False) -> float:
+        """Of one operator; one that is recomputed runs its Python again, at the forward pass's pace."""
         if op.phase == OPTIMIZER:
             return self.slowdown * (num_launches > 0) * self.more_kernels_s
         if op.is_compiled:
             return self.slowdown * num_launches * self.compiled_kernel_s
-        is_forward = op.phase == FORWARD
+        is_forward = op.phase == FORWARD or is_recomputed
         if not num_launches:
             return self.slowdown * (self.forward_view_s if is_forward else self.backward_view_s)
         first_s = self.forward_kernel_s if is_forward else self.backward_kernel_s
@@ -137,8 +141,12 @@ def _host_s(step: DispatchedStep, host: HostPace, launches: IntArray) -> list[fl
     """The host's seconds before each operator is launched."""
     found = []
     was_update = is_entered = False
-    for op, calls, count in zip(step.ops, step.module_calls, launches.tolist(), strict=True):
-        own_s = host.operator_s(op, int(count)) + calls * host.module_s * host.slowdown
+    again = recomputed_from(step)
+    kept = set(again.values())
+    for place, (op, calls, count) in enumerate(zip(step.ops, step.module_calls, launches.tolist(), strict=True)):
+        own_s = host.operator_s(op, int(count), is_recomputed=place in again) + calls * host.module_s * host.slowdown
+        num_hooks = AGAIN_HOOKS if place in again else 1 if place in kept else 0
+        own_s += host.slowdown * host.saved_tensor_s * num_hooks * _num_saved(op, int(count))
         is_update = op.phase == OPTIMIZER
         if is_update and not was_update:
             own_s += host.slowdown * (host.update_s + host.parameter_s * step.num_updated)
@@ -148,6 +156,45 @@ def _host_s(step: DispatchedStep, host: HostPace, launches: IntArray) -> list[fl
         was_update = is_update
         found.append(own_s)
     return found
+
+
+AGAIN_HOOKS = 2  # a saved tensor is packed when it is recomputed, and unpacked for its gradient
+
+
+def _num_saved(op: DispatchedOp, num_launches: int) -> int:
+    """Tensors that autograd saves for an operator with a kernel: about what it reads; views save none."""
+    return sum(1 for one in op.inputs if one is not None) if num_launches else 0
+
+
+def recomputed_from(step: DispatchedStep) -> dict[int, int]:
+    """Places of operators that the backward pass runs again, each with that of the forward pass that it repeats.
+
+    Checkpointing calls modules again: from such a call on, operators are those of the forward pass, one by one, until
+    the last tensor that was to be saved is there.
+    """
+    starts: dict[object, list[int]] = {}
+    found: dict[int, int] = {}
+    own = None
+    for place, (op, calls) in enumerate(zip(step.ops, step.module_calls, strict=True)):
+        if op.phase == FORWARD and calls:
+            starts.setdefault(_signature(op), []).append(place)
+        if op.phase != BACKWARD:
+            continue
+        is_next = own is not None and _signature(step.ops[own + 1]) == _signature(op)
+        if own is not None and is_next:
+            own += 1
+        elif calls and starts.get(_signature(op)):
+            places = starts[_signature(op)]
+            own = places.pop() if len(places) > 1 else places[0]  # the last layer is the first to be recomputed
+        else:
+            own = None
+        if own is not None:
+            found[place] = own
+    return found
+
+
+def _signature(op: DispatchedOp) -> object:
+    return op.name, op.module, op.inputs, op.arguments
 
 
 def _is_read(op: DispatchedOp) -> bool:

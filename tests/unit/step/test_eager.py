@@ -8,7 +8,7 @@ import pytest
 
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
-from dovetail.step.eager import HostPace, eager_step, step_memory
+from dovetail.step.eager import HostPace, eager_step, recomputed_from, step_memory
 from dovetail.workload.dispatched import BACKWARD, DispatchedOp, DispatchedStep, TensorMeta
 
 CHIP = chips["h200-sxm"]()
@@ -87,3 +87,32 @@ def test_memory_is_what_is_live_and_the_workspaces_of_two_threads() -> None:
     assert step_memory(plain).peak_bytes == MIB + 64 * MIB
     walked = replace(plain, state_allocations=(30 * MIB,), allocations=(40 * MIB, -1, 20 * MIB, -2))
     assert step_memory(walked).peak_bytes == 64 * MIB + 30 * MIB + 40 * MIB
+
+
+def layers(*, is_again: bool) -> DispatchedStep:
+    """Two layers of two small operators and a gradient each; the backward pass may call their modules again."""
+    names = ("first", "second")
+    forward = [replace(op, module=name) for name in names for op in (add(1024), view(1024), add(2048))]
+    backward, calls = [], [1, 0, 0] * len(names)
+    for name in reversed(names):
+        if is_again:
+            backward += [replace(op, module=name, phase=BACKWARD) for op in (add(1024), view(1024))]
+            calls += [1, 0]
+        backward.append(replace(add(512, BACKWARD), module=name))
+        calls.append(0)
+    return replace(step(*forward, *backward), module_calls=tuple(calls))
+
+
+def test_operators_that_run_again_are_found_behind_a_call_of_their_module() -> None:
+    assert recomputed_from(layers(is_again=False)) == {}
+    assert recomputed_from(layers(is_again=True)) == {6: 3, 7: 4, 9: 0, 10: 1}
+
+
+def test_recomputed_operators_pay_the_forward_pace_and_hooks_of_what_is_saved() -> None:
+    host = HostPace()
+    plain, again = (eager_step(layers(is_again=is_again), CHIP) for is_again in (False, True))
+    each_s = host.forward_kernel_s + host.forward_view_s + host.module_s
+    hooks_s = 3 * 2 * host.saved_tensor_s  # packed, packed again and unpacked; two tensors that an addition reads
+    assert again.step_s - plain.step_s == pytest.approx(2 * (each_s + hooks_s), rel=0.02)
+    twice = eager_step(layers(is_again=True), CHIP, HostPace(slowdown=2.0))
+    assert twice.step_s == pytest.approx(2 * again.step_s, rel=0.05)

@@ -252,3 +252,96 @@ def test_the_head_of_an_odd_vocabulary_runs_at_the_measured_pace():
 
 def test_a_kernel_of_nothing_takes_what_a_profiler_shows_of_it():
     assert seconds(add(*(dense(1),) * 3)) / MICRO == pytest.approx(0.95, rel=0.01)
+
+
+def test_a_softmax_into_fp32_casts_bf16_first_and_fp16_on_the_way():
+    def names(dtype: str) -> list[str]:
+        out = dense(64, 2048, dtype="fp32")
+        return kernel_names(call("_softmax.default", (dense(64, 2048, dtype=dtype),), out, dim=-1, half_to_float=True))
+
+    assert names("bf16") == ["unrolled copy", "softmax warp"]
+    assert names("fp16") == ["softmax warp"]
+
+
+def test_a_softmaxs_gradient_is_multiplied_first_and_cast_last():
+    wide, narrow = dense(64, 2048, dtype="fp32"), dense(64, 2048)
+    back = call("_softmax_backward_data.default", (wide, wide), narrow, dim=-1)
+    assert kernel_names(back) == ["vectorized mul", "softmax backward", "vectorized copy"]
+    same = call("_softmax_backward_data.default", (narrow, narrow), narrow, dim=-1)
+    assert kernel_names(same) == ["vectorized mul", "softmax backward"]
+
+
+def test_a_stack_of_four_dims_is_one_kernel():
+    one = dense(32, 512, 12, 64)
+    stacked = call("stack.default", (one, one, one), dense(32, 512, 3, 12, 64), dim=2)
+    joined = call("cat.default", (one, one, one), dense(32, 512, 36, 64), dim=2)
+    assert kernel_names(stacked) == ["cat"]
+    assert seconds(stacked) == pytest.approx(seconds(joined))
+    assert kernel_names(call("stack.default", (one, one), dense(32, 512, 12, 64, 2), dim=4)) != ["cat"]
+
+
+def test_rows_added_to_few_places_wait_for_each_other():
+    def added(places: int, cols: int) -> float:
+        values, index = dense(16384, cols), dense(16384, dtype="int64")
+        target = dense(places, cols)
+        return seconds(call("index_put_.default", (target, index, values), target, accumulate=True))
+
+    assert added(32, 2880) == pytest.approx(2371e-6, rel=0.2)  # measured on one H200, as is the next
+    assert added(32, 5760) == pytest.approx(2431e-6, rel=0.25)
+    assert added(16384, 2880) < 0.1 * added(32, 2880)
+    assert added(32, 16) < 0.1 * added(32, 2880)  # a warp adds up narrow rows side by side
+
+
+def test_a_safe_softmax_looks_for_rows_that_are_masked_and_clears_them():
+    scores = dense(2, 71, 2048, 2048, dtype="fp32")
+    safe = call("_safe_softmax.default", (scores,), scores, dim=-1)
+    names = kernel_names(safe)
+    assert names[0] == "softmax warp"
+    assert [name.split()[-1] for name in names[1:]] == ["isneginf"] * 2 + ["all"] + ["where"] * 2
+    assert seconds(safe) == pytest.approx((1784.7 + 674.1 + 338 + 1841.0) * MICRO, rel=0.1)  # measured on one H200
+
+
+def grouped(channels: int, groups: int, side: int, *, stride: int = 1, is_backward: bool = False) -> DispatchedOp:
+    x, y = last(128, channels, side * stride, side * stride), last(128, channels, side, side)
+    weight = last(channels, channels // groups, 3, 3)
+    more: dict[str, Argument] = {
+        "stride": (stride, stride), "padding": (1, 1), "dilation": (1, 1), "transposed": False, "groups": groups,
+    }  # fmt: skip
+    if is_backward:
+        return call("convolution_backward.default", (y, x, weight), x, **more, output_mask=(True, True, False))
+    return call("convolution.default", (x, weight, None), y, **more)
+
+
+@pytest.mark.parametrize(
+    ("channels", "groups", "side", "stride", "measured_us"),
+    [
+        (224, 4, 56, 1, 3171),
+        (896, 16, 14, 1, 2049),
+        (2016, 36, 7, 2, 3617),
+        (448, 8, 28, 2, 3757),
+        (224, 4, 56, 2, 7414),
+    ],
+)  # one H200, PyTorch 2.11, RegNetY-8GF
+def test_groups_of_56_channels_are_convolved_one_behind_another(channels, groups, side, stride, measured_us):
+    op = grouped(channels, groups, side, stride=stride, is_backward=True)
+    found = priced(op, setting=Setting.STREAM).stream_s
+    assert float(found.sum()) == pytest.approx(measured_us * MICRO, rel=0.1)
+
+
+def test_a_group_is_sliced_only_where_it_does_not_fit_into_tiles():
+    assert kernel_names(grouped(896, 16, 14)) == ["slice group", "conv forward", "slice group"] * 16
+    for size in (8, 16, 32, 64):
+        assert kernel_names(grouped(size * 8, 8, 14)) == ["conv forward"]
+    assert "slice group" not in kernel_names(grouped(4 * 8, 8, 14))
+
+
+def test_a_norm_of_rows_that_lie_apart_copies_them_first():
+    rows = dense(128, 197, 768, dtype="fp32")
+    apart = TensorMeta(shape=rows.shape, strides=(768, 128 * 768, 1), dtype="fp32")
+    weight = dense(768, dtype="fp32")
+    more: dict[str, Argument] = {"normalized_shape": (768,)}
+    assert kernel_names(call("native_layer_norm.default", (rows, weight, weight), rows, **more)) == ["norm"]
+    names = kernel_names(call("native_layer_norm.default", (apart, weight, weight), rows, **more))
+    assert names == ["strided copy", "norm"]
+    back = call("native_layer_norm_backward.default", (apart, apart, weight), rows, **more)
+    assert kernel_names(back)[:3] == ["strided copy", "strided copy", "norm backward"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from math import prod
 from typing import Any
@@ -54,6 +55,11 @@ DIRECT_SLOTS = {False: 4.95, True: 5.8}  # by whether channels are last
 PADDED_SLOTS = {False: 0.64, True: 1.04}  # a product of padded channels, by whether the window is small
 WEIGHT_TAP_SLOTS, WEIGHT_OUTPUTS = 268.0, 175.0  # weight gradient: a pixel and element of the window, 8 ps; 7 kernels
 WEIGHT_REDUCE_STEPS = 30.0
+# Groups that do not fit whole into 16 channels, or the other way round: cuDNN slices each out in channels-last layout,
+# convolves it alone, and puts it back. Slots of an element sliced, forward (1 row) and backward, and round trips of a
+# group's weight gradient, which fills few units (5 rows: RegNetY-8GF, 56 channels a group, batch 128).
+GROUP_CHANNELS = 16
+SLICE_SLOTS, SLICE_GRAD_SLOTS, GROUP_STEPS = 65.0, 425.0, 60.0
 # Pooling: slots an output, and an element of its window (max_pool3s2, avg_pool3s1: 48 rows; 24 kernels of profiles).
 MAX_POOL_SLOTS = {False: (291.0, 27.2), True: (245.0, 38.0)}  # by whether channels are last
 AVERAGE_POOL_SLOTS = {False: (384.0, 2.8), True: (700.0, 4.8)}
@@ -110,6 +116,8 @@ def _convolved(op: DispatchedOp, source: TensorMeta, weight: TensorMeta, out: Te
     channels, outputs = weight.shape[1], weight.shape[0] // groups
     if groups > 1 and channels == 1 and not is_transposed:
         return _depthwise(op, source, weight, out, phase, is_last=is_last)
+    if groups > 1 and is_last and not is_transposed and _is_sliced(channels):
+        return _sliced(op, source, weight, out, phase, groups)
     pixels = out.num_elements // max(out.shape[1], 1)
     made, *read = _made_and_read(source, weight, out, phase)
     in_bytes, out_bytes = sum(float(one.num_bytes) for one in read), float(made.num_bytes)
@@ -143,6 +151,41 @@ def _convolved(op: DispatchedOp, source: TensorMeta, weight: TensorMeta, out: Te
         return kernel
     before = tuple(_turned(one, "nchw to nhwc") for one in read)
     return (*before, *kernel, _turned(made, "nhwc to nchw"))
+
+
+def _is_sliced(channels: int) -> bool:
+    """Whether the channels of a group neither fill whole tiles nor share one with other groups."""
+    return bool(channels % GROUP_CHANNELS and GROUP_CHANNELS % channels)
+
+
+def _sliced(
+    op: DispatchedOp, source: TensorMeta, weight: TensorMeta, out: TensorMeta, phase: Phase, groups: int
+) -> Launched:
+    """One group after another: its channels sliced out, convolved and put back."""
+    own_source, own_out = (_group_of(one, 1, groups) for one in (source, out))
+    alone = replace(op, arguments=tuple((key, 1 if key == "groups" else value) for key, value in op.arguments))
+    own = _convolved(alone, own_source, _group_of(weight, 0, groups), own_out, phase)
+    if phase == Phase.FORWARD:
+        each: Launched = (_slice(own_source, SLICE_SLOTS), *own, _slice(own_out, SLICE_SLOTS))
+    elif phase == Phase.INPUT_GRAD:
+        each = (*own, _slice(own_source, SLICE_GRAD_SLOTS))
+    else:
+        each = (_slice(own_out, SLICE_GRAD_SLOTS), *own, VectorKernel(name="conv reduce", steps=GROUP_STEPS))
+    return each * groups
+
+
+def _group_of(tensor: TensorMeta, dim: int, groups: int) -> TensorMeta:
+    """One group's part of a tensor, by itself and channels last."""
+    n, c, *sides = (size // groups if at == dim else size for at, size in enumerate(tensor.shape))
+    strides = [c]
+    for side in reversed(sides[1:]):
+        strides.insert(0, strides[0] * side)
+    return TensorMeta(shape=(n, c, *sides), strides=(c * prod(sides), 1, *strides), dtype=tensor.dtype)
+
+
+def _slice(tensor: TensorMeta, slots: float) -> VectorKernel:
+    moved = float(tensor.num_bytes)
+    return VectorKernel(name="slice group", read_bytes=moved, write_bytes=moved, slots=slots * tensor.num_elements)
 
 
 def _padded(source: TensorMeta) -> VectorKernel:

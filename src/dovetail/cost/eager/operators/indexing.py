@@ -26,6 +26,10 @@ from dovetail.workload.dispatched import DispatchedOp, TensorMeta
 SCATTER_SRAM_BYTES, APART_SRAM_BYTES = 27.0, 60.0
 ATOMIC_SRAM_BYTES = 46.0  # of the shared cache's traffic that an atomic addition takes
 ADDED_SLOTS = 99.0  # an element that index_put adds up in sorted order
+# Rows of more columns than a warp that meet in one index are added one behind another, and the longest run is the
+# kernel: clocks of a row, by the mean run (32 experts' biases, 512 rows each, routed unevenly: 2 kernels of
+# profiles, 2,357 us at 2,880 columns and 2,418 at 5,760).
+RUN_CLOCKS, RUN_COLS = 9200.0, 32
 SORTED_STEPS = 20.0  # sorting the indices of index_put: round trips of its kernels beside their launches
 PICKED_SLOTS = 92.0  # an element picked one by one, its place found by division (iterator.py, strided)
 LOOKUP_ROW_SLOTS = 20_000.0  # a row, which has a block of its own (rows of 16 elements, 4 kernels of profiled steps)
@@ -190,8 +194,15 @@ def index_put(op: DispatchedOp) -> Launched:
     if not flag(op, "accumulate"):
         put = VectorKernel(name="index put", read_bytes=num_bytes, write_bytes=num_bytes, slots=PICKED_SLOTS * elements)
         return (*copied, put)
+    run = count / max(prod(target.shape[: len(indices)]), 1)
+    is_run = rest > RUN_COLS and run > 1
     added = VectorKernel(
-        name="index put add", read_bytes=2 * num_bytes, write_bytes=num_bytes, slots=ADDED_SLOTS * elements
+        name="index put add",
+        read_bytes=2 * num_bytes,
+        write_bytes=num_bytes,
+        slots=ADDED_SLOTS * elements,
+        num_blocks=1.0 if is_run else 0.0,
+        block_wait_cycles=RUN_CLOCKS * run if is_run else 0.0,
     )
     return (*copied, *sort_launches(float(count)), added)
 

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import ceil, log2, prod
 from typing import Any
 
+from dovetail.cost.eager.iterator import pointwise
 from dovetail.cost.eager.launches import (
+    Launch,
     Launched,
     VectorKernel,
     argument,
     first,
     flag,
     is_channels_last,
+    is_dense,
     item_bytes,
     number,
     numbers,
@@ -19,6 +23,8 @@ from dovetail.cost.eager.launches import (
     result,
     tensors,
 )
+from dovetail.cost.eager.operators.products import dense_like
+from dovetail.cost.eager.operators.reductions import reduction
 from dovetail.cost.families.rows import VECTOR_BYTES
 from dovetail.cost.kernels import Access
 from dovetail.units import KIBI
@@ -98,23 +104,65 @@ UNALIGNED_SLOTS = 107.0  # rows that are no whole vectors: loads one by one (row
 SOFTMAX_SLOTS = 24.0  # exponential, maximum and sum of an element; below what memory hides but for short rows
 
 
-@register("aten._softmax", "aten._log_softmax", "aten._safe_softmax")
+@register("aten._safe_softmax")
+def safe_softmax(op: DispatchedOp) -> Launched:
+    """Then rows of nothing but -inf are found, and made zeros (SoftMax.cpp; 5 kernels of Falcon's profile)."""
+    out = result(op)
+    if not out.num_elements:
+        return ()
+    masked = replace(out, dtype="bool")
+    dim = int(number(op, "dim", -1.0)) % max(len(out.shape), 1)
+    found = TensorMeta(
+        shape=tuple(1 if at == dim else size for at, size in enumerate(out.shape)),
+        strides=tuple(
+            max(stride // out.shape[dim], 1) if at < dim else stride for at, stride in enumerate(out.strides)
+        ),
+        dtype="bool",
+    )
+    zero = TensorMeta(shape=(), strides=(), dtype=out.dtype)
+    return (
+        *softmax(op),
+        *pointwise("isneginf", masked, (out,), is_cast=False),
+        reduction("all", masked, found, (dim,)),
+        *pointwise("where", out, (found, zero, out), is_cast=False),
+    )
+
+
+@register("aten._softmax", "aten._log_softmax")
 def softmax(op: DispatchedOp) -> Launched:
-    return (_softmax(op, passes=1.0, name="softmax"),) if result(op).num_elements else ()
+    """Into fp32 in one kernel from fp16 alone: bf16 is cast first (SoftMax.cpp; 24 kernels of BLOOM's profile)."""
+    out, source = result(op), first(op)
+    if not out.num_elements:
+        return ()
+    if op.name.startswith("aten._softmax") and _is_cast_apart(source.dtype, out.dtype):
+        wide = replace(source, dtype=out.dtype)
+        return (*pointwise("copy", wide, (source,)), _softmax(replace(op, inputs=(wide,)), passes=1.0, name="softmax"))
+    return (_softmax(op, passes=1.0, name="softmax"),)
+
+
+def _is_cast_apart(narrow: str, wide: str) -> bool:
+    return narrow == "bf16" and wide == "fp32"
 
 
 @register("aten._softmax_backward_data")
 def softmax_backward(op: DispatchedOp) -> Launched:
-    """Both are read once: a row stays in the core between its sum and its difference."""
+    """Gradient times result first (softmax_backward_cuda_out), then a row stays in the core between sum and difference.
+
+    A gradient for bf16 is cast after it, as the forward pass casts before.
+    """
     gradient, saved, out = tensors(op)[0], tensors(op)[1], result(op)
     if not out.num_elements:
         return ()
+    is_cast = _is_cast_apart(out.dtype, gradient.dtype)
+    made = replace(out, dtype=gradient.dtype) if is_cast else out
     rows, cols = rows_of(out, int(number(op, "dim", -1.0)))
     is_part = cols * item_bytes(gradient) % VECTOR_BYTES != 0
     slots = out.num_elements * (UNALIGNED_SLOTS if is_part else 0.0)
     slots = WARP_BACKWARD_SLOTS * rows * _padded(cols) if cols <= WARP_COLS else slots
     moved = float(gradient.num_bytes + saved.num_bytes)
-    return (VectorKernel(name="softmax backward", read_bytes=moved, write_bytes=float(out.num_bytes), slots=slots),)
+    own = VectorKernel(name="softmax backward", read_bytes=moved, write_bytes=float(made.num_bytes), slots=slots)
+    cast = pointwise("copy", out, (made,), is_cast=False) if is_cast else ()
+    return (*pointwise("mul", gradient, (gradient, saved)), own, *cast)
 
 
 @register("aten._log_softmax_backward_data")
@@ -146,13 +194,22 @@ def _norm(op: DispatchedOp, name: str, *, num_inner: int, **more: Any) -> Vector
     )
 
 
+def _made_contiguous(*found: TensorMeta) -> Launched:
+    """Rows that are not one behind another are copied first (layer_norm_kernel.cu; 60 kernels of ViT's profile)."""
+    return tuple(launch for one in found if not is_dense(one) for launch in pointwise("copy", dense_like(one), (one,)))
+
+
 @register("aten.native_layer_norm", "aten._fused_rms_norm", "aten.rms_norm")
 def layer_norm(op: DispatchedOp) -> Launched:
     source, out = first(op), result(op)
     moved: dict[str, Any] = {"read_bytes": float(source.num_bytes), "write_bytes": float(out.num_bytes), "streams": 1}
     barriers = 0 if "rms" in op.name else 3  # Welford's merge over warps
     inner = len(numbers(op, "normalized_shape")) or 1
-    return (_norm(op, "norm", num_inner=inner, access=Access.NORM, num_sweeps=1, num_barriers=barriers, **moved),)
+    copied = _made_contiguous(source)
+    return (
+        *copied,
+        _norm(op, "norm", num_inner=inner, access=Access.NORM, num_sweeps=1, num_barriers=barriers, **moved),
+    )
 
 
 @register("aten.native_layer_norm_backward", "aten._fused_rms_norm_backward")
@@ -163,7 +220,7 @@ def layer_norm_backward(op: DispatchedOp) -> Launched:
     both = 2.0 * gradient.num_bytes
     mask = argument(op, "output_mask", (True, True, True))
     wanted = tuple(bool(one) for one in mask) if isinstance(mask, tuple) else (True, True, True)
-    found: list[VectorKernel] = []
+    found: list[Launch] = list(_made_contiguous(*tensors(op)[:2]))
     if wanted[0]:
         found.append(
             _norm(

@@ -216,9 +216,16 @@ def concatenated(op: DispatchedOp) -> Launched:
 
 @register("aten.stack")
 def stacked(op: DispatchedOp) -> Launched:
-    """Inputs get a dim of one and are concatenated along it."""
+    """Inputs are concatenated along the dim they are stacked before; behind the last, they get a dim of one.
+
+    So four dims become five by a kernel of four (TensorShape.cpp, stack).
+    """
     out = result(op)
     dim = int(number(op, "dim")) % max(len(out.shape), 1)
+    if dim < len(out.shape) - 1:
+        shape = (*out.shape[:dim], out.shape[dim] * out.shape[dim + 1], *out.shape[dim + 2 :])
+        strides = (*out.strides[:dim], *out.strides[dim + 1 :])
+        return _joined(TensorMeta(shape=shape, strides=strides, dtype=out.dtype), list(tensors(op)))
     return _joined(out, [_with_dim(one, dim) for one in tensors(op)])
 
 
