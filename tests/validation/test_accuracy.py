@@ -121,4 +121,6 @@ def test_the_model_holds_no_table_of_shapes():
                     n for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, int | float)
                 ]
                 numbers = [n for n in numbers if not isinstance(n.value, bool)]
-                assert module.name in of_operators or len(numbers) <= MOST_NUMBERS_OF_A_TABLE, f"{module.path}:{node.lineno}"
+                assert module.name in of_operators or len(numbers) <= MOST_NUMBERS_OF_A_TABLE, (
+                    f"{module.path}:{node.lineno}"
+                )
