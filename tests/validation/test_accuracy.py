@@ -23,6 +23,9 @@ ELSEWHERE = (
     "collectives over NVLink",
     "collectives over PCIe",
 )  # their tables do not ship: other projects' measurements
+RECORDED = ("h200 code", "h200 code memory")
+# nor does hf_steps.csv: its cases are recorded with transformers, which takes minutes; `benchmarks.bars` shows them
+NOT_SHIPPED = ELSEWHERE + RECORDED
 
 
 def shipped_sets() -> tuple[ShippedSet, ...]:
@@ -38,7 +41,7 @@ def named(bar: Bar) -> str:
     return " ".join(word for word in (bar.promise, bar.kind, bar.statistic) if word)
 
 
-@pytest.mark.parametrize("bar", [bar for bar in BARS if bar.promise not in ELSEWHERE], ids=named)
+@pytest.mark.parametrize("bar", [bar for bar in BARS if bar.promise not in NOT_SHIPPED], ids=named)
 def test_a_documented_bar_holds_on_shipped_data(bar):
     found = rows_of(bar.promise)
     assert found, f"no shipped table shows {bar.promise}"
@@ -49,9 +52,9 @@ def test_a_documented_bar_holds_on_shipped_data(bar):
         assert bar.holds(scored), f"{bar.statistic} <= {bar.limit_frac:.1%}; got {measured}"
 
 
-def test_only_tables_of_others_are_left_to_the_reference_data():
+def test_only_tables_of_others_and_recorded_steps_are_left_to_the_reference_data():
     shown = {one.promise for one in shipped_sets()}
-    assert {bar.promise for bar in BARS} - shown == set(ELSEWHERE)
+    assert {bar.promise for bar in BARS} - shown == set(NOT_SHIPPED)
 
 
 @pytest.mark.parametrize("kind", ["forward", "input-grad", "weight-grad"])
