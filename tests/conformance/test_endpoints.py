@@ -103,8 +103,8 @@ def test_what_its_engines_take_is_on_the_chip(name):
 @pytest.mark.parametrize("name", networks.names())
 def test_every_network_of_a_joint_search_joins_devices_and_adds_no_less_than_nothing(name):
     kind = networks[name]
-    cluster = kind.build(chips["tpu-v4"](), 8)
-    assert cluster.num_devices == 8
+    cluster = kind.build(chips["tpu-v4"](), 16)  # the fewest beyond a host that every pod has a slice of
+    assert cluster.num_devices == 16
     assert kind.has_switches == all(one.can_reduce for one in cluster.topology.dimensions)
     for num_devices in (8, 64, 65, 2048, 2049):
         assert kind.parts.device_w(300e9, num_devices, 200.0) >= 0

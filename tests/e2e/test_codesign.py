@@ -60,8 +60,10 @@ def test_a_spec_of_two_models_is_answered_for_programs(alone):
     assert sum(said[key] for key in COUNTS) == said["num_systems"] == 3 * 2 * 2 * 2 * 2 * 2
     best = said["best"]
     assert set(best["system"]) == set(said["space"])
-    assert said["space"]["core_buffer_kib"] == ["by size"]
-    chosen = {name: value for name, value in best["system"].items() if name != "core_buffer_kib"}
+    derived = {"core_buffer_kib": ["by size"], "vmem_bytes_per_clock": ["by lanes"]}
+    assert {name: said["space"][name] for name in derived} == derived
+    assert (best["system"]["core_buffer_kib"] > 0, best["system"]["vmem_bytes_per_clock"]) == (True, 0.0)  # has none
+    chosen = {name: value for name, value in best["system"].items() if name not in derived}
     assert all(value in said["space"][name] for name, value in chosen.items())
     assert [one["model"] for one in best["models"]] == ["gpt2-345m", "bert-base"]
     for one in best["models"]:
@@ -196,9 +198,11 @@ def test_own_bests_are_kept_and_the_same_from_the_store_by_workers(dovetail, spe
 
 @pytest.mark.parametrize("command", ["codesign", "pareto"])
 def test_devices_that_no_plan_cuts_are_an_answer(dovetail, command):
-    ran = dovetail(command, "gpt2-345m", "--devices", "29", "--batch", "8")
+    ran = dovetail(command, "gpt2-345m", "--devices", "29", "--batch", "8", "--network", "torus")
     assert (ran.returncode, ran.stderr) == (1, "")
     assert "no plan of the space cuts gpt2-345m for 29 devices" in " ".join(ran.stdout.split())
+    pod = dovetail(command, "gpt2-345m", "--devices", "29", "--batch", "8", "--network", "pod")
+    check_refused(pod, "tpu-v4-pod has no slice of 29 chips; try 16 or 32")
 
 
 @pytest.mark.parametrize(

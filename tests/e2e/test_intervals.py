@@ -122,13 +122,17 @@ def test_a_bad_row_is_named_with_row_and_column_and_the_rest_is_fitted(dovetail,
     assert (tmp_path / "x.yaml").exists()
 
 
+RUNS_ALONE = "leave out FILE, --chip, --dtype, --cluster, --platform and --html"
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         ((), "name CSV files of measurements, or say --runs FILE"),
         (("--runs", "absent.csv"), "absent.csv"),
-        (("--runs", "x.csv", "--chip", "h200"), "leave out FILE, --chip and --dtype"),
-        (("y.csv", "--runs", "x.csv"), "leave out FILE, --chip and --dtype"),
+        (("--runs", "x.csv", "--chip", "h200"), RUNS_ALONE),
+        (("--runs", "x.csv", "--platform", "p"), RUNS_ALONE),
+        (("y.csv", "--runs", "x.csv"), RUNS_ALONE),
     ],
 )
 def test_wrong_words_are_refused(dovetail, arguments, words):

@@ -88,6 +88,7 @@ def built_from_config(config: Mapping[str, Any], where: str = "") -> Built:
     if not isinstance(model_type, str):
         raise InvalidInput("a Hugging Face configuration says its model_type, and this one does not", where)
     _check_depth(config, where)
+    _architecture(config.get("architectures"), where)  # before transformers, whose releases refuse it in other words
     said = _with_floats(dict(config))
     said.pop("model_type")
     with blamed("reading the configuration"), quiet():
@@ -131,11 +132,7 @@ def _module_of(config: Any, torch: Any, where: str) -> Any:
 def _class_of(config: Any, where: str) -> Any:
     """The class that the configuration names, or else the language model of its kind."""
     transformers = transformers_library()
-    said = config.architectures or [""]
-    named = said[0] if isinstance(said, list) else said
-    if not isinstance(named, str):
-        message = f"architectures must be names of classes, as in [LlamaForCausalLM]; got {described(said)}"
-        raise InvalidInput(message, where)
+    named = _architecture(config.architectures, where)
     if named:
         found = _imported(partial(getattr, transformers, named, None), named)
         if not isinstance(found, type) or not issubclass(found, transformers.PreTrainedModel):
@@ -147,6 +144,15 @@ def _class_of(config: Any, where: str) -> Any:
             return _imported(partial(mapping.__getitem__, type(config)), type(config).__name__)
     message = f"no model of transformers is built by {type(config).__name__} alone"
     raise InvalidInput(f"{message}; name a class under architectures", where)
+
+
+def _architecture(said: Any, where: str) -> str:
+    """The first class that `architectures` names; nothing where it names none."""
+    names = said if isinstance(said, list) else [said or ""]
+    if not all(isinstance(name, str) for name in names):
+        message = f"architectures must be names of classes, as in [LlamaForCausalLM]; got {described(said)}"
+        raise InvalidInput(message, where)
+    return names[0] if names else ""
 
 
 def _imported(find: Callable[[], Any], name: str) -> Any:

@@ -12,6 +12,7 @@ from dovetail.report.labels import counted
 from dovetail.report.studies import OTHER, Record, base_name, by_job, num_studies, plans_text
 from dovetail.report.table import Table
 from dovetail.search.algorithms import Scored
+from dovetail.search.codesign.networks import AS_ASKED_WORD
 from dovetail.search.study import StudyRecord
 
 BEFORE = {"study": str, "kind": str, "models": str, "model_version": str}
@@ -27,6 +28,7 @@ ASKED = {
     "loss_unit": str,
     "reference_losses": str,
 }  # of the study
+NETWORK = "network"  # a knob of newer studies: what a row has goes before what its study names
 LIMIT = "limit_"  # the beginning of a column of what a design may take at the most
 LOSSES = {"loss": float, "excess_frac": float}
 AFTER = {"bottleneck": str, "plan": str}
@@ -37,13 +39,14 @@ def row_columns(studies: Sequence[StudyRecord]) -> dict[str, type]:
     knobs: dict[str, type] = {}
     for study in studies:
         for name, values in study.knobs.items():
-            knobs[name] = _wider(knobs.get(name, int), values)
+            knobs[name] = str if name == NETWORK else _wider(knobs.get(name, int), values)
         if not study.knobs:
             knobs["point"] = str
     figures = dict.fromkeys((name for study in studies for _, name in study.told_figures), float)
     limits = dict.fromkeys((f"{LIMIT}{name}" for study in studies for name in study.limits), float)
     fixed = {**BEFORE, **ASKED, **limits, **LOSSES, **AFTER}
-    twice = [name for name in (*knobs, *figures) if name in fixed or (name in knobs and name in figures)]
+    own = [name for name in knobs if name != NETWORK]
+    twice = [name for name in (*own, *figures) if name in fixed or (name in knobs and name in figures)]
     if twice:
         message = f"two columns would be named {shown(twice[0])}, for that is a knob or a figure of a study"
         raise InvalidInput(f"{message}; name the study to write alone by --study", "store")
@@ -60,7 +63,14 @@ def _wider(kind: type, values: list[Any]) -> type:
 def row_cells(study: StudyRecord, columns: dict[str, type]) -> Callable[[Scored], list[Any]]:
     """A function from a row of `study` to its cells; None where the study has no such knob or figure."""
     places = {name: place for place, name in enumerate(columns)}
-    knobs = [(places[name], [columns[name](value) for value in values]) for name, values in study.knobs.items()]
+    said = {AS_ASKED_WORD: study.inputs.get(NETWORK, AS_ASKED_WORD)}  # a network that a program gave, by its name
+    known = {
+        name: [said.get(value, value) for value in values] for name, values in study.knobs.items() if name == NETWORK
+    }
+    knobs = [
+        (places[name], [columns[name](value) for value in known.get(name, values)])
+        for name, values in study.knobs.items()
+    ]
     figures = [(place, places[name]) for place, name in study.told_figures]
     blank: list[Any] = [None] * len(columns)
     for name, told in _study_cells(study).items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -37,6 +38,7 @@ OF_COMMANDS = {
     "markdown", "spec_file", "figures", "rescue", "out",
 }  # fmt: skip
 OF_CALLS = {"progress"}
+NUMBER = re.compile(r"\d+(\.\d+)?")
 BY_PLACE = {"capture": 2}  # a module and what it is called with, as PyTorch's own tools have them
 
 
@@ -47,7 +49,7 @@ def arguments_of(call: Callable[..., Any]) -> dict[str, Any]:
 
 def as_value(default: Any) -> Any:
     """A default of the command line as Python has it: numbers are text there, and nothing may be said as None."""
-    return int(default) if isinstance(default, str) and default.isdigit() else default or None
+    return float(default) if isinstance(default, str) and NUMBER.fullmatch(default) else default or None
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

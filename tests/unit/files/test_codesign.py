@@ -14,6 +14,7 @@ from dovetail.errors import DovetailError, InvalidInput, NotModelled
 from dovetail.files.codesign import DEFAULT_PRESET, MAX_POINTS, CodesignOverrides, load_codesign
 from dovetail.files.codesign_formats import codesign_entries
 from dovetail.hardware.die import RETICLE_MM2
+from dovetail.search.codesign.networks import network_kind
 from dovetail.search.codesign.presets import PLANS, PRESETS
 from dovetail.search.codesign.question import Budget, base_budget
 from dovetail.search.codesign.rows import question_facts
@@ -285,7 +286,9 @@ def test_a_limit_may_be_what_the_base_takes(budget, names):
     own = base_budget(spec.base, spec.space)
     assert spec.limits.of_base == names
     assert {name: getattr(spec.budget, name) for name in names} == {name: getattr(own, name) for name in names}
-    assert own.total_power_w == pytest.approx(16 * own.power_w)
+    parts_w = network_kind(spec.network).parts.device_w(spec.base.interconnect_bytes_per_s, 16, own.power_w)
+    assert parts_w > 0  # a TPU v4 pod has optical circuit switches
+    assert own.total_power_w == pytest.approx(16 * (own.power_w + parts_w))
     again = load_codesign(json.loads(json.dumps(codesign_entries(spec))), CodesignOverrides())
     assert again.limits == spec.limits
     other = load_codesign({"workload": "gpt2-345m", "budget": budget}, CodesignOverrides(area="700 mm2"))

@@ -169,6 +169,20 @@ def test_rows_of_a_joint_search_say_what_a_front_needs_and_no_number_of_ours():
     assert list(study_record(one, (row,))["best"]["figures"]) == [name for name in FIGURES if name[0] != "_"]
 
 
+def test_a_row_has_its_own_network_where_that_is_a_knob_and_its_study_s_where_a_program_gave_one():
+    def networks_of(values, named):
+        space = {"network": values, "num_devices": [8]}
+        one = study(space, FIGURES, **{**CODESIGN, "network": named})
+        columns = row_columns([joint_study(), one])  # one of an older study without that knob
+        rows = (Scored(point=(place, 0), loss=0.5, also=()) for place in range(len(values)))
+        return [dict(zip(columns, row_cells(one, columns)(row), strict=True))["network"] for row in rows]
+
+    assert networks_of(["torus", "switch"], "torus,switch") == ["torus", "switch"]
+    assert networks_of(["given"], "flat") == ["flat"]
+    with pytest.raises(InvalidInput, match="two columns would be named 'seq'"):
+        row_columns([study({"seq": [128, 256]}, FIGURES, **CODESIGN)])
+
+
 def test_the_best_rows_with_many_figures_are_readable_on_a_narrow_screen():
     rows = tuple(Scored(point=(1, 0), loss=0.5, also=(0.4, 500.0, 200.0, 900.0, 2.0, 0.1, 0.2)) for _ in range(3))
     _, *tables = study_tables(joint_study(), rows)
