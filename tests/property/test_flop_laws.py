@@ -6,6 +6,7 @@ one unit, memory and lanes that take no time. Its seconds times its rate, and it
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dovetail.cost.families import products
 from dovetail.evaluate import Outcome, evaluate
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Calibration, Chip, EnergyCosts, TensorUnits, Tiling
@@ -38,6 +40,14 @@ FLOP_PER_S = 1e12  # style: any rate, the same for every dtype
 PRECISION = Precision()
 SCHEDULES = (("1f1b", 1), ("1f1b", 2), ("gpipe", 1), ("zb-h1", 1), ("zb-v", 2), ("dualpipe", 1))
 MODELS = ("gpt2-345m", "llama3-8b", "mixtral-8x7b", "resnet-50")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def tiles_of_one_expert() -> Iterator[None]:
+    """Tiles that experts of a grouped product share are computed for each: time, but no FLOP of the model. None are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(products, "GROUPED_TILE_ROWS", 0.0)
+        yield
 
 
 @cache

@@ -46,8 +46,22 @@ class HeterogeneousCluster:
 
     @property
     def group_between(self) -> Group:
-        """Two devices of two pools, as ranks of a group."""
-        dimension = Dimension(name=BETWEEN, kind="switch", num_devices=2, link=self.between)
+        """Two devices of two pools, as ranks of a group.
+
+        Where all pools have one collective library, with the same constants, it also sends between them.
+        """
+        dimensions = [one for pool in self.pools for one in pool.topology.dimensions]
+        libraries = {(one.library, one.library_constants) for one in dimensions}
+        library, constants = libraries.pop() if len(libraries) == 1 else ("", ())
+        dimension = Dimension(
+            name=BETWEEN,
+            kind="switch",
+            num_devices=2,
+            link=self.between,
+            library=library,
+            is_network=bool(library),
+            library_constants=constants,
+        )
         return (Span(dimension=dimension, num_ranks=2),)
 
 

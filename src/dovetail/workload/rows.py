@@ -8,11 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.workload.graph import NUM_EXTENTS, Axis, FloatArray, IntArray, Need, Ops, Phase, csr
-from dovetail.workload.operators import OPERATORS, Unit, code_of, dtype_code
+from dovetail.workload.operators import OPERATORS, code_of, dtype_code
 
 Extent = tuple[int, Axis]
 ONE: Extent = (1, Axis.NONE)
 _WEIGHTED = ("linear", "expert_linear", "convolution", "recurrent_linear")
+TABLES = ("embedding", "embedding_bag")  # their backward pass is a gradient of weights, not of inputs
 _REPEATED_IN_BACKWARD = ("gather", "expert_gather", "context_gather")
 
 
@@ -103,10 +104,9 @@ def have_gradients(rows: Sequence[Row], *, is_input_data: bool) -> list[bool]:
         return [True] * len(rows)
     found: list[bool] = []
     for index, row in enumerate(rows):
-        operator = OPERATORS[code_of(row.kind)]
         is_trained = row.gradient[0] > 0 or row.bias[0] > 0
-        # a product without a weight of its own has one that another row owns
-        is_trained = is_trained or (operator.unit == Unit.TENSOR and row.kind in _WEIGHTED and not row.weight[0])
+        # a product or a look-up without a weight of its own has one that another row owns
+        is_trained = is_trained or (row.kind in (*_WEIGHTED, *TABLES) and not row.weight[0])
         found.append(is_trained or any(found[i] for i in row.inputs if i < index) or (index == 0 and not is_input_data))
     return found
 

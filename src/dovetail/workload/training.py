@@ -24,9 +24,8 @@ from dovetail.workload.optimizer import Precision
 from dovetail.workload.optimizers import Optimizer
 from dovetail.workload.recompute import AGAIN, saved_frac
 from dovetail.workload.rematerialisation import run_again_frac
-from dovetail.workload.rows import ONE, Extent, Row, have_gradients, rows_to_ops
+from dovetail.workload.rows import ONE, TABLES, Extent, Row, have_gradients, rows_to_ops
 
-_TABLES = ("embedding", "embedding_bag")  # their backward pass is a gradient of weights, not of inputs
 _WITHOUT_GRADIENT = ("constant",)
 _WEIGHTED = ("linear", "expert_linear", "convolution", "recurrent_linear")
 NARROW = ("fp8", "fp4")  # what products are taken in but nothing is kept in
@@ -253,7 +252,7 @@ def _backward_rows(row: Row, is_first: bool) -> list[Row]:
         return []
     if operator.unit == Unit.NETWORK:
         return _backward_exchange(row)
-    if row.kind in _TABLES:
+    if row.kind in TABLES:
         return [] if row.is_frozen else [_bare(row, Phase.WEIGHT_GRAD, name=f"{row.name}:dw")]
     if operator.unit == Unit.VECTOR or row.kind in ATTENTIONS:
         return [_bare(row, Phase.INPUT_GRAD, name=f"{row.name}:dx")]

@@ -31,7 +31,7 @@ def test_a_chip_says_its_endpoint_and_draws_what_that_takes(tmp_path):
     assert ended.energy.idle_w == pytest.approx(plain.energy.idle_w + engines_of(ended)[1]) != plain.energy.idle_w
     assert ended.sources == plain.sources
     assert load_chip(written(tmp_path, "{base: h100-sxm, endpoint: sm}")).energy == plain.energy
-    with pytest.raises(DovetailError, match=r"endpoint must be one of ace, dma, ici, sm; got 'ase'.*spec.yaml:1"):
+    with pytest.raises(DovetailError, match=r"no endpoint is named 'ase'; did you mean ace\?.*spec.yaml:1"):
         load_chip(written(tmp_path, "{base: h100-sxm, endpoint: ase}"))
 
 
@@ -51,9 +51,7 @@ def test_every_way_to_write_a_cluster_may_say_its_endpoint(tmp_path, text):
 
 
 def test_a_cluster_without_such_an_endpoint_is_refused_where_it_is_written(tmp_path):
-    with pytest.raises(
-        InvalidInput, match="endpoint must be one of ace, dma, ici, sm; got 'dmas'; did you mean dma"
-    ) as caught:
+    with pytest.raises(InvalidInput, match="no endpoint is named 'dmas'; did you mean dma") as caught:
         load_cluster(written(tmp_path, "name: dgx-h100\nendpoint: dmas\n"))
     assert "spec.yaml:2" in str(caught.value)
 

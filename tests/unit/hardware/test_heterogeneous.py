@@ -52,6 +52,13 @@ def test_two_pools_are_joined_by_what_a_device_sends():
     assert span.dimension.link == BETWEEN
 
 
+def test_the_library_of_all_pools_sends_between_them_and_none_where_they_differ():
+    [span] = replace(MIXED, pools=(H100, replace(H100, name="more"))).group_between
+    assert (span.dimension.library, span.dimension.is_network) == ("nccl-h100", True)
+    [span] = MIXED.group_between
+    assert (span.dimension.library, span.dimension.is_network) == ("", False)
+
+
 def test_what_is_for_equal_devices_says_so():
     assert equal_devices(H100, "calibration") is H100
     with pytest.raises(NotModelled, match="calibration is not modelled"):
