@@ -121,14 +121,29 @@ class JointQuestion:
         return build(system_chip(self.base, system) if chip is None else chip, int(system["num_devices"]))
 
     def is_part(self, systems: Systems) -> BoolArray:
-        """Which combinations of knobs are systems: those of the rule whose endpoint has the switches that it needs."""
+        """Which combinations of knobs are systems: of the rule, with switches that the endpoint needs, and a slice."""
         num_devices = int(systems["num_devices"].max())
         own = self.network(self.base, num_devices).topology.dimensions if AS_ASKED in systems["network"] else ()
         has_own_switches = bool(own) and all(one.can_reduce for one in own)
-        return np.asarray(
-            self.rule(systems)
-            & can_be_joined(systems["endpoint"], systems["network"], has_own_switches=has_own_switches)
+        found = self.rule(systems) & can_be_joined(
+            systems["endpoint"], systems["network"], has_own_switches=has_own_switches
         )
+        for code, count in self._without_slice():
+            found = found & ~((systems["network"] == code) & (systems["num_devices"] == count))
+        return np.asarray(found)
+
+    def _without_slice(self) -> list[tuple[float, float]]:
+        """Networks and numbers of devices that they have no slice of, where another network of the space joins them.
+
+        A number that none of them joins stays: it is refused where it is built, with the numbers that there are.
+        """
+        values = {knob.name: knob.values for knob in self.space.knobs}
+        kinds = [code for code in values["network"] if code != AS_ASKED]
+        found = []
+        for count in values["num_devices"] if len(values["network"]) > 1 else ():
+            refused = [code for code in kinds if not _joins(network_coded(code).build, self.base, int(count))]
+            found += [(code, count) for code in refused if len(refused) < len(values["network"])]
+        return found
 
     @property
     def weights(self) -> FloatArray:
@@ -175,6 +190,14 @@ def base_system(base: Chip, num_devices: int, space: Space) -> dict[str, float]:
     [networks] = [knob.values for knob in space.knobs if knob.name == "network"]
     own = system_of(base, num_devices) | {"network": networks[0]}
     return own | ({"link_gb_per_s": links[0]} if len(links) == 1 else {})
+
+
+def _joins(build: Networks, base: Chip, num_devices: int) -> bool:
+    try:
+        build(base, num_devices)
+    except InvalidInput:
+        return False
+    return True
 
 
 def base_budget(base: Chip, space: Space) -> Budget:

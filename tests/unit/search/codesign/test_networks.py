@@ -88,3 +88,16 @@ def test_dollars_of_a_network_without_a_price_are_refused(budget):
     assert searched(asked) is not None
     with pytest.raises(NotModelled, match="nobody has published a price"):
         searched(replace(asked, metric=metrics["$/token"]))
+
+
+def test_a_pod_without_such_a_slice_leaves_a_number_of_devices_to_other_networks():
+    torus, pod = networks["torus"].code, networks["tpu-v3-pod"].code
+    both = question(("tied",), {"network": (torus, pod), "num_devices": (8, 16)})
+    columns = {"network": np.repeat([torus, pod], 2), "num_devices": np.tile([8, 16], 2)}
+    columns |= {"endpoint": np.ones(4), "num_tensor": np.ones(4)}
+    assert both.is_part(columns).tolist() == [True, True, False, True]
+    scorer = Scorer(both)
+    assert joint_search(scorer, local_backend(scorer)) is not None
+    alone = Scorer(question(("tied",), {"network": (pod,), "num_devices": (8, 16)}))
+    with pytest.raises(InvalidInput, match="no slice of 8 chips; try 4 or 16"):
+        joint_search(alone, local_backend(alone))
