@@ -30,6 +30,7 @@ from dovetail.importers.torch_step import (
     _state,
     _total,
     _with_state,
+    whole_step,
 )
 from dovetail.workload.dispatched import BACKWARD, FORWARD, OPTIMIZER, DispatchedOp, DispatchedStep
 
@@ -83,18 +84,7 @@ def compiled_step(
                 notes = _run(compiled, args, kwargs, job, loss, recorder, optimizer)
         finally:
             gc.enable()
-    return DispatchedStep(
-        ops=tuple(recorder.ops),
-        module_calls=tuple(recorder.module_calls),
-        live_bytes=tuple(recorder.live),
-        state_bytes=state_bytes,
-        state_allocations=state,
-        allocations=tuple(recorder.allocations),
-        num_updated=sum(len(group["params"]) for group in optimizer.param_groups),
-        num_parameters=sum(parameter.numel() for parameter in model.parameters()),
-        has_tf32=torch.backends.cuda.matmul.allow_tf32,
-        notes=(*notes, *graphs.notes, *recorder.numbers.notes),
-    )
+    return whole_step(model, optimizer, recorder, state_bytes, state, (*notes, *graphs.notes))
 
 
 def _run(

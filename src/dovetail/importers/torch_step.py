@@ -74,6 +74,18 @@ def recorded_step(
                 notes = _run(model, args, kwargs, job, loss, recorder, autocast, optimizer)
         finally:
             gc.enable()
+    return whole_step(model, optimizer, recorder, state_bytes, state, notes)
+
+
+def whole_step(
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    recorder: DispatchRecorder,
+    state_bytes: int,
+    state: tuple[int, ...],
+    notes: tuple[str, ...],
+) -> DispatchedStep:
+    """What `recorder` holds of one step, with the model's and the optimizer's tensors that were there before it."""
     return DispatchedStep(
         ops=tuple(recorder.ops),
         module_calls=tuple(recorder.module_calls),
