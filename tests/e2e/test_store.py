@@ -89,6 +89,28 @@ def test_two_processes_share_one_new_file(tmp_path):
         assert set(kept.study("mine", {}).known()) == {(number,) for number in range(300)}
 
 
+def _open_together(folder, num_files, barrier, refused):
+    for number in range(num_files):
+        barrier.wait(600)
+        try:
+            with opened(folder / f"{number}.db"):
+                pass
+        except InvalidInput as error:
+            refused.put(str(error))
+
+
+def test_two_processes_that_make_one_file_at_the_same_moment_both_open_it(tmp_path):
+    """SQLite says BUSY at once while another connection switches a new file to write-ahead mode."""
+    barrier, refused = multiprocessing.Barrier(2), multiprocessing.Queue()
+    jobs = [multiprocessing.Process(target=_open_together, args=(tmp_path, 150, barrier, refused)) for _ in range(2)]
+    for job in jobs:
+        job.start()
+    for job in jobs:
+        job.join(600)
+    assert [job.exitcode for job in jobs] == [0, 0]
+    assert refused.empty()
+
+
 def _keep_and_say(path, said):
     with opened(path) as kept:
         study = kept.study("mine", {})

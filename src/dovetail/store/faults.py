@@ -33,7 +33,7 @@ def fault(error: sqlite3.Error | UnicodeDecodeError, path: Path, num_rows: int =
     kept = f"the {num_rows:,} rows of this study are kept" if num_rows else "what was in it is kept"
     if name.startswith("SQLITE_FULL"):
         return InvalidInput(f"there is no room left to write to {path}; {kept}; make room, and {AGAIN}", "store")
-    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+    if is_busy(error):
         message = f"another process has been writing to {path} for more than {WAIT_S:g} s; {kept}"
         return InvalidInput(f"{message}; once it has ended, {AGAIN}", "store")
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
@@ -47,6 +47,11 @@ def fault(error: sqlite3.Error | UnicodeDecodeError, path: Path, num_rows: int =
     if isinstance(error, sqlite3.ProgrammingError | sqlite3.InterfaceError | sqlite3.IntegrityError):
         raise error  # our own mistake
     return damaged(path, str(error))
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    """Whether another process holds what was asked for."""
+    return str(getattr(error, "sqlite_errorname", "") or "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 
 def foreign(path: Path, why: str) -> InvalidInput:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from dovetail.errors import InvalidInput
 from dovetail.store import faults
-from dovetail.store.faults import damaged, damaged_beside, foreign, watched
+from dovetail.store.faults import damaged, damaged_beside, foreign, is_busy, watched
 
 FORMAT = 2  # of the tables; a file of another is refused
 HEADER = b"SQLite format 3\0"  # sqlite.org/fileformat2.html, 1.3
 NUMBER_AT = slice(68, 72)  # the same: the application id, big end first, in which a store has a number of its own
 CANNOT_MAKE = ("SQLITE_CANTOPEN", "SQLITE_READONLY_DIRECTORY", "SQLITE_READONLY_CANTINIT")  # files beside the store
+RETRY_S = 0.01
 BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
 _TABLES = (
     """CREATE TABLE studies (
@@ -36,13 +38,36 @@ def writable(path: Path) -> Iterator[sqlite3.Connection]:
     if path.is_dir() or not path.parent.is_dir():
         raise InvalidInput(f"a store is a file in a folder that is there; got {str(path)!r}", "store")
     with watched(path):
-        if path.exists() and path.stat().st_size:
-            checked(path).close()  # cannot write: the last to close a file puts in place what is beside it
-        link = sqlite3.connect(path, timeout=faults.WAIT_S, isolation_level="IMMEDIATE")
+        link = _prepared(path)
     with closing(link):
-        with watched(path):
-            _prepare(link, path)
         yield link
+
+
+def _prepared(path: Path) -> sqlite3.Connection:
+    """A connection to write by, tried again while another process opens the same file.
+
+    SQLite answers BUSY at once, whatever its timeout, where two connections switch one file to write-ahead mode.
+    """
+    ends_s = time.monotonic() + faults.WAIT_S
+    while True:
+        try:
+            return _prepared_once(path)
+        except sqlite3.OperationalError as error:
+            if not is_busy(error) or time.monotonic() > ends_s:
+                raise
+            time.sleep(RETRY_S)
+
+
+def _prepared_once(path: Path) -> sqlite3.Connection:
+    if path.exists() and path.stat().st_size:
+        checked(path).close()  # cannot write: the last to close a file puts in place what is beside it
+    link = sqlite3.connect(path, timeout=faults.WAIT_S, isolation_level="IMMEDIATE")
+    try:
+        _prepare(link, path)
+    except BaseException:
+        link.close()
+        raise
+    return link
 
 
 @contextmanager
