@@ -10,7 +10,7 @@ from dovetail.units import KIBI, NANO
 RETICLE_MM2 = 858.0  # the field of a lithography scanner, 26 mm x 33 mm: no die is larger
 BUFFERED_UNITS = ("tensor", "vector", "none")
 HBM_GENERATIONS = ("HBM2", "HBM2e", "HBM3", "HBM3e")
-MEMORY_TECHNOLOGIES = (*HBM_GENERATIONS, "GDDR6")
+MEMORY_TECHNOLOGIES = (*HBM_GENERATIONS, "GDDR6", "GDDR6X", "GDDR7")
 _COUNTS = (
     "num_schedulers",
     "num_fp64_lanes",

@@ -79,6 +79,24 @@ class LeftOut:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ProfiledStep:
+    """One whole step of a trace: its seconds, and for how many of them kernels of each kind ran on the device.
+
+    `exposed_s` of the collectives' seconds no other kernel ran beside; the rest of the step the device was idle.
+    """
+
+    number: int
+    step_s: float
+    compute_s: float
+    collective_s: float
+    exposed_s: float
+
+    @property
+    def idle_s(self) -> float:
+        return max(0.0, self.step_s - self.compute_s - self.exposed_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
     """Everything a trace measured; the parts add up to all the time it saw."""
 
@@ -90,6 +108,7 @@ class Profile:
     num_steps: int = 0
     num_ranks: int = 1
     is_host_time: bool = False  # no kernel of a device is in it: times are the host's
+    steps: tuple[ProfiledStep, ...] = ()  # where the trace marks them, as torch.profiler's schedule does
 
     @property
     def busy_s(self) -> float:

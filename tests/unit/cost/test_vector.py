@@ -9,7 +9,7 @@ from dovetail.cost.costs import op_costs
 from dovetail.cost.op_cost import Setting
 from dovetail.cost.vector import CHUNK_FRAC, COLUMN_OPS_OF_CLOCK
 from dovetail.hardware.catalog import chips
-from dovetail.units import MICRO, PICO
+from dovetail.units import KIBI, MICRO, PICO
 from dovetail.workload.graph import Phase
 from tests.unit.cost.paper import CLOCK_HZ, ENDLESS, NO_ENERGY, close, costs, limit, op, ops_of, paper, time_s
 
@@ -128,7 +128,39 @@ def test_rows_of_a_norm_wait_for_their_loads_and_barriers_wave_after_wave():
     assert num_waits(op("layernorm", m=8, n=1024)) == close(1 + 3)
     assert num_waits(op("layernorm", m=64, n=1024)) == close(2 * (1 + 3))
     assert num_waits(op("layernorm", m=64, n=1025)) == close(2 * (2 + 3))
-    assert num_waits(op("layernorm", m=64, n=1024, dtype="fp32")) == close(2 * (2 + 3))
+    assert num_waits(op("layernorm", m=64, n=1024, dtype="fp32")) == close(2 + 3)  # 16 rows on each of four units
+
+
+def test_blocks_hide_the_waits_of_fp32_rows_behind_their_traffic():
+    row = op("layernorm", m=64, n=1024, dtype="fp32")
+    traffic_s = 2 * 64 * 1024 * 4 / BANDWIDTH
+    assert time_s(row, paper(hbm_bytes_per_s=BANDWIDTH, wait_s=WAIT_S)) == close(traffic_s)
+
+
+def test_one_stream_of_fp32_keeps_as_many_bytes_in_flight_as_two_of_bf16():
+    chip = paper(hbm_bytes_per_s=BANDWIDTH, stream_frac=0.8)
+    assert time_s(op("relu", m=64, n=128, dtype="fp32"), chip) == close(2 * 64 * 128 * 4 / BANDWIDTH)
+
+
+@pytest.mark.parametrize(
+    ("kind", "cols", "passes"),
+    [
+        ("layernorm", 1024, 2),  # 16 rows of 4 KiB are 64 of 160 KiB: all stay
+        ("layernorm", 8192, 3),  # 512 KiB: all are read again
+        ("softmax", 1024, 2),  # a warp holds a row
+        ("softmax", 4096, 2),  # four rows of 16 KiB stay
+        ("softmax", 16384, 4),  # four of 64 KiB do not: maximum, sum and result read each
+    ],
+)
+def test_fp32_rows_that_outgrow_a_core_are_read_again_from_memory(kind, cols, passes):
+    found = bytes_of(op(kind, m=64, n=cols, dtype="fp32"), core_buffer_bytes=192.0 * KIBI)
+    assert found == close(passes * 64 * cols * 4)
+
+
+def test_the_rest_of_an_fp32_softmax_is_loaded_element_by_element():
+    # 4096: two loads of 512 threads a sweep; 3072: one, and two of single elements
+    assert num_waits(op("softmax", m=1, n=4096, dtype="fp32")) == close(3 * 2 + 5)
+    assert num_waits(op("softmax", m=1, n=3072, dtype="fp32")) == close(3 * 3 + 5)
 
 
 def test_rows_that_outgrow_a_core_are_swept_again():

@@ -22,7 +22,7 @@ from dovetail.units import KIBI, NANO
         ({"buffered_units": "vectors"}, "buffered_units must be one of tensor, vector, none; got 'vectors'; did you"),
         (
             {"hbm_generation": "HBM9"},
-            "hbm_generation must be one of HBM2, HBM2e, HBM3, HBM3e, GDDR6; got 'HBM9'; did you mean",
+            "hbm_generation must be one of HBM2, HBM2e, HBM3, HBM3e, GDDR6, GDDR6X, GDDR7; got 'HBM9'; did you mean",
         ),
     ],
 )

@@ -38,7 +38,7 @@ class _Operator:
 
 
 def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
-    chip = chip_for(given)
+    chip = chip_for(given, table=measurements.name)
     named = {word: _operator(word) for word in set(measurements.words("op"))}
     words = measurements.words("op")
     dtypes = dtypes_of(measurements, given)

@@ -19,6 +19,7 @@ from dovetail.cost.families.rows import (
     tensor_j_per_flop,
     throttled,
 )
+from dovetail.cost.lane_products import FLOP_ENERGY_RATIO, are_on_lanes, lane_product_s
 from dovetail.cost.mapping.on_chips import array_products
 from dovetail.cost.op_cost import Setting
 from dovetail.cost.products import SPLITS, Products, unit_s
@@ -105,8 +106,13 @@ def _costing_of_one(rows: Rows, fill_frac: FloatArray | float, splits: tuple[int
         unit_j = rows.flop * tensor_j_per_flop(rows, chips) + sram_bytes * chips.sram_j_per_byte
         if setting is not Setting.STREAM:
             tensor_s, unit_j = throttled(tensor_s, unit_j, chips)
+        on_lanes = are_on_lanes(rows.math, chips)
+        if bool(on_lanes.any()):
+            lanes_s, lanes_bytes = (num_steps * column for column in lane_product_s(shape, chips))
+            lanes_j = rows.flop * FLOP_ENERGY_RATIO * chips.vector_j_per_flop + lanes_bytes * chips.sram_j_per_byte
+            tensor_s, unit_j = np.where(on_lanes, lanes_s, tensor_s), np.where(on_lanes, lanes_j, unit_j)
         hbm_bytes = rows.in_bytes * narrow + rows.out_bytes + _reread_bytes(rows, chips, shape, is_stepwise)
-        timed = _on_units_s(rows, chips, tensor_s, hbm_bytes)
+        timed = _on_units_s(rows, chips, tensor_s, hbm_bytes, on_lanes)
         return _row_costs(rows, chips, timed, hbm_bytes, unit_j, num_kernels, gradients)
 
     return parts
@@ -136,11 +142,14 @@ def _on_arrays_s(
 
 
 def _on_units_s(
-    rows: Rows, chips: ChipColumns, tensor_s: FloatArray, hbm_bytes: FloatArray
+    rows: Rows, chips: ChipColumns, tensor_s: FloatArray, hbm_bytes: FloatArray, on_lanes: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Busy and clocked seconds: units and HBM side by side, and what of the traffic nothing hides."""
+    """Busy and clocked seconds: units and HBM side by side, and what of the traffic nothing hides.
+
+    Of products on the lanes, other blocks of a core hide all of it.
+    """
     bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"]
-    serial_bytes = _serial_bytes(rows, chips)
+    serial_bytes = np.where(on_lanes, 0.0, _serial_bytes(rows, chips))
     both_s, clocked_s = beside(tensor_s, (hbm_bytes - serial_bytes) / bandwidth)
     return both_s + np.maximum(serial_bytes, _scaled_bytes(rows)) / bandwidth, clocked_s
 

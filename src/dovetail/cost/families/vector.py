@@ -10,7 +10,15 @@ from dovetail.cost.kernels import Access, Kernel, Launches, launches
 from dovetail.cost.mapping.vector import array_kernel_times
 from dovetail.cost.mapping.vector_slots import CONVERSION_SLOTS, WORD_BYTES, operator_slots
 from dovetail.cost.op_cost import Setting
-from dovetail.cost.vector import MANY_ROWS, SORT_KERNELS, KernelRows, access_code, kernel_times, stream_code
+from dovetail.cost.vector import (
+    MANY_ROWS,
+    SORT_KERNELS,
+    KernelRows,
+    access_code,
+    kernel_times,
+    stream_code,
+    wide_streams,
+)
 from dovetail.workload.graph import FloatArray, IntArray
 from dovetail.workload.operators import FLOP_PER_ELEMENT, NUM_READS, NUM_WRITES, OPERATORS
 
@@ -85,7 +93,9 @@ def _kernel_rows(rows: Rows, found: list[Launches]) -> KernelRows:
     return KernelRows(
         operator=operator,
         access=np.array([access_code(kernel) for kernel in kernels], dtype=np.int64),
-        streams=np.array([stream_code(kernel) for kernel in kernels], dtype=np.int64),
+        streams=wide_streams(
+            np.array([stream_code(kernel) for kernel in kernels], dtype=np.int64), element_bytes[:, 0]
+        ),
         rows=num_rows,
         cols=cols,
         elements=elements,
