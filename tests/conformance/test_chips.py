@@ -31,7 +31,7 @@ EVERY_CHIP = pytest.mark.parametrize("name", chips.names())
 KNOWN_DTYPES = {"fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"}
 PEAK_TOLERANCE = 0.05
 # Least share of its memory that a GPU shows PyTorch. HBM brings its error correction; GDDR6 gives a sixteenth for it.
-LEAST_VISIBLE_FRAC = {"GDDR6": 0.92}
+LEAST_VISIBLE_FRAC = {"GDDR6": 0.91}
 LEAST_VISIBLE_HBM_FRAC = 0.97
 # From this share of the tensor peak on, lanes may draw more than the tensor units (MI300X: 163 of 1,307 TFLOP/s).
 STRONG_LANES_FRAC = 0.1
@@ -156,7 +156,7 @@ def test_figures_are_plausible(name: str) -> None:
     assert 16 * KIBI <= chip.core_buffer_bytes <= 256 * MEBI
     assert 1 * MEBI <= chip.sram.capacity_bytes <= 512 * MEBI
     assert 8 * GIBI <= chip.hbm.capacity_bytes <= 512 * GIBI
-    assert 0.5 * TERA <= chip.hbm.bandwidth_bytes_per_s <= 20 * TERA
+    assert 0.3 * TERA <= chip.hbm.bandwidth_bytes_per_s <= 20 * TERA  # an L4 has 300 GB/s
     assert 1 * GIGA <= chip.interconnect_bytes_per_s <= 2 * TERA
 
 
@@ -260,6 +260,10 @@ def test_of_a_tpu_xla_keeps_a_stated_reserve(name: str) -> None:
 def test_the_catalogue_has_the_chips_people_ask_for() -> None:
     asked = "tpu-v2 tpu-v3 tpu-v4 tpu-v4i tpu-v5e tpu-v5p tpu-v6e tpu-v7 v100-16gb-sxm v100-32gb-sxm"
     asked += " a100-40gb-sxm a100-80gb-sxm h100-sxm h100-pcie h200-sxm b200 gb200"
+    asked += (
+        " h800-sxm h20-sxm gh200 a100-80gb-pcie a100-40gb-pcie v100-32gb-pcie l4 a10g rtx-4090 rtx-5090 rtx-pro-6000"
+    )
+    asked += " mi250x-gcd mi325x mi355x trainium3 ascend-910b t4 p100"
     asked += " mi250x mi300x gaudi2 gaudi3 trainium1 trainium2"
     asked += " nvdla-like tpuv2-like tpuv4-like wham-tpuv2 phaze-tpuv4 nest-tpuv4 ace-npu"
     assert set(asked.split()) <= set(chips.names())

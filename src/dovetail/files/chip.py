@@ -80,7 +80,15 @@ def chip_of(entry: Entry) -> Chip:
     if isinstance(entry.value, str):
         with placed(entry):
             return chips[entry.value]()
-    base = chip_of(entry.child("base")) if entry.has("base") else None
+    return _described(entry, chip_of(entry.child("base")) if entry.has("base") else None)
+
+
+def changed_chip(chip: Chip, entry: Entry) -> Chip:
+    """`chip` with the figures that `entry` writes in place of its own."""
+    return _described(entry, chip)
+
+
+def _described(entry: Entry, base: Chip | None) -> Chip:
     entry, sourced = unsourced(entry, _OPEN)
     entry = _with_technology(entry, sourced)
     shape = checked(entry, _chip_shape(), written=_with_defaults(entry, base))

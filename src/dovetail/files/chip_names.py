@@ -27,6 +27,7 @@ def full_name(name: str, option: str = "--chip", offered: tuple[str, ...] = ()) 
     if plain in chips:
         return plain
     begun = [known for known in chips.names() if known.startswith(plain)]
+    begun = [known for known in begun if known.startswith(f"{plain}-")] or begun  # h20 is no h200
     if offered:
         begun = [known for known in begun if known in offered] or begun[:1]
     if len(begun) > 1:

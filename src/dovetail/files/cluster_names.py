@@ -11,6 +11,7 @@ from dovetail.files.tree import Node
 from dovetail.hardware.clusters import clusters
 
 _SIZED = re.compile(r"(?P<name>.+)x(?P<devices>[1-9][0-9]{0,8})")
+_TURNED = re.compile(r"(?P<devices>[1-9][0-9]{0,8}) ?x ?(?P<name>.+)")
 _PACKAGING = {"dgx", "nodes", "pod", "nvl72"}  # words of a cluster's name that say how its chips are boxed, not which
 
 
@@ -24,6 +25,9 @@ def sized_name(entry: Entry, num_devices: int = 0) -> tuple[Entry, int]:
     if not isinstance(name, str) or is_file_name(name) or name in clusters:
         return entry, num_devices
     sized = _SIZED.fullmatch(name.strip())
+    turned = _TURNED.fullmatch(name.strip())
+    if turned and sized is None and full_cluster_name(turned["name"]) in clusters:
+        raise entry.refused(f"no cluster is named {name!r}; write it as {turned['name']}x{turned['devices']}")
     found = full_cluster_name(sized["name"] if sized else name.strip())
     if found not in clusters:
         if sized and not (entry.document.folder / name).is_file():
@@ -41,6 +45,15 @@ def names_cluster(text: str) -> bool:
     """Whether `text` is a catalogue cluster: its name, the short form of it, or either with xN devices."""
     sized = _SIZED.fullmatch(text)
     return full_cluster_name(text) in clusters or (sized is not None and full_cluster_name(sized["name"]) in clusters)
+
+
+def unsized_name(name: str) -> str:
+    """The catalogue's name of a cluster that is named with its size; anything else as it is."""
+    sized = _SIZED.fullmatch(name)
+    if name in clusters or is_file_name(name) or sized is None:
+        return name
+    found = full_cluster_name(sized["name"])
+    return found if found in clusters else name
 
 
 def full_cluster_name(name: str) -> str:

@@ -17,6 +17,9 @@ LEAST_FRAC = 1e-6  # style: a bound; a chip that reaches less of a peak has anot
 MAX_CLOCK_SPREAD_FRAC = 0.2  # more, and the slowest of a thousand would be at half the pace of the mean
 
 
+HEADROOM_GIVEN = "the headroom that was asked for"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tiling:
     """How a product C[m,n] = A[m,k] B[k,n] is cut into what one unit does in one go.
@@ -149,6 +152,7 @@ class Calibration:
     conversion_result_slots: float = 0.0  # arrays: and of a result
     visits_ratio: float = 1.0  # arrays: how often the compiler's tiles ask for an operand, over those of the mapper
     overlap_frac: float = 0.0  # arrays: of the shorter of products and softmax in attention, what the longer hides
+    lanes_frac: float = 1.0  # GPUs: share of peak that the main loop of an fp32 product reaches on the vector lanes
     wait_s: float = 0.0  # one memory round trip or barrier of a row of a norm, softmax or loss
     clock_spread_frac: float = 0.0  # standard deviation of the pace of equal devices, of its mean
     power_loop_s: float = 0.0  # how long a kernel runs until half of the power limit's effect shows
@@ -160,6 +164,7 @@ class Calibration:
     host_call_s: float = 0.0  # host: a forward pass entered, beside its operators
     host_backward_s: float = 0.0  # host: a backward pass entered
     host_rerun_s: float = 0.0  # host: each eager block that is recomputed: its random state, and autograd entered anew
+    host_slowdown: float = 1.0  # host: of code recorded operator by operator, over the host that its paces are of
     fitted_on: str
     family: str = ""  # of `families`: whose error on chips that it was not fitted on is this one's; empty for none
 
@@ -175,6 +180,8 @@ class Calibration:
                     raise InvalidInput(f"overlap_frac must be from 0 to 1; got {value:g}", field.name)
             elif field.name.endswith("_frac") and not LEAST_FRAC <= value <= 1:
                 raise InvalidInput(f"{field.name} must be from {LEAST_FRAC:g} to 1; got {value:g}", field.name)
+            elif field.name == "host_slowdown" and not 0 < value < float("inf"):
+                raise InvalidInput(f"a host is a positive number of times as slow; got {value:g}", field.name)
             if field.name.endswith("_s") and not value >= 0:
                 label = field.name.removesuffix("_s")
                 raise InvalidInput(f"{label} time must not be negative; got {value:g} s", label)
@@ -267,14 +274,19 @@ class Chip:
         """HBM that a plan may take: what the framework sees, less the reserve."""
         return self.visible_bytes * (1 - self.hbm_reserve_frac)
 
-    def with_headroom(self, headroom_frac: float) -> Chip:
+    def with_headroom(self, headroom_frac: float, source: str = HEADROOM_GIVEN) -> Chip:
         """This chip where plans leave `headroom_frac` of what the framework sees of HBM free, and nothing else."""
         if not 0 <= headroom_frac <= MAX_RESERVE_FRAC:
             message = f"headroom must be from 0 to {100 * MAX_RESERVE_FRAC:.0f} %; got {100 * headroom_frac:g} %"
             raise InvalidInput(message, "headroom")
         others = (one for one in self.sources if one[0] != "hbm_reserve_frac")
-        sources = (*others, ("hbm_reserve_frac", "the headroom that was asked for"))
+        sources = (*others, ("hbm_reserve_frac", source))
         return replace(self, hbm_reserve_frac=headroom_frac, sources=sources)
+
+    @property
+    def is_headroom_given(self) -> bool:
+        """Whether a user said what plans leave free."""
+        return ("hbm_reserve_frac", HEADROOM_GIVEN) in self.sources
 
     @property
     def endpoint_kind(self) -> Endpoint:

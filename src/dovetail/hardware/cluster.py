@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from dovetail.errors import InvalidInput
-from dovetail.hardware.chip import Chip
+from dovetail.hardware.chip import HEADROOM_GIVEN, Chip
 from dovetail.hardware.host import Host, NoHost
 from dovetail.hardware.reliability import NotStated, Reliability
 from dovetail.hardware.topology import Topology
@@ -67,6 +67,6 @@ class Cluster:
         """HBM that a plan may take of every device."""
         return self.chip.usable_bytes
 
-    def with_headroom(self, headroom_frac: float) -> Cluster:
+    def with_headroom(self, headroom_frac: float, source: str = HEADROOM_GIVEN) -> Cluster:
         """This cluster where plans leave `headroom_frac` of what the framework sees of HBM free, and nothing else."""
-        return replace(self, chip=self.chip.with_headroom(headroom_frac))
+        return replace(self, chip=self.chip.with_headroom(headroom_frac, source))

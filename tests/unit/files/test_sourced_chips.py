@@ -138,7 +138,11 @@ def test_the_source_of_a_die_does_not_speak_for_what_is_implied(write):
         ("{family: tpu}", "{host_slower: 2}", "host_slower is of a family's calibration; say family beside it"),
         ("{model: components}", "{model: parts}", "no energy model is named 'parts'"),
         ("{model: components}", "{idle: 30 W}", "tensor_per_flop is missing; give it, or name a base"),
-        ("technology: hbm3", "technology: dram", "technology must be one of HBM2, HBM2e, HBM3, HBM3e, GDDR6"),
+        (
+            "technology: hbm3",
+            "technology: dram",
+            "technology must be one of HBM2, HBM2e, HBM3, HBM3e, GDDR6, GDDR6X, GDDR7",
+        ),
         ("source: roadmap", "source: 7", "a source says in words where a figure comes from; got 7"),
         ("source: roadmap", "note: x", "beside value stands its source, and nothing else; got 'note'"),
         ("what: die area, ", "", "what is missing"),
