@@ -6,8 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from dovetail.workload.graph import Axis, Block, M, N
+from dovetail.workload.kernel_sets import KernelSet
 from dovetail.workload.operators import OPERATORS, SIDE_BYTES_PER_ELEMENT, Unit, code_of
 from dovetail.workload.rows import ONE, Extent, Row, mark_needs, rows_to_ops
+
+WRITTEN_OUT = KernelSet(summary="each operator as it is written", source="eager PyTorch")
 
 
 @dataclass(slots=True)
@@ -21,8 +24,7 @@ class BlockBuilder:
     rows: list[Row] = field(default_factory=list)
     is_input_data: bool = False  # the input is data, which needs no gradient
     is_core: bool = False  # rows added now belong to the attention core
-    is_fused: bool = False  # kernels do the least passes over memory
-    is_compiled: bool = False  # and the host queues nothing but kernels
+    kernels: KernelSet = WRITTEN_OUT
     stops_early: bool = False
 
     def __post_init__(self) -> None:
@@ -211,6 +213,9 @@ class BlockBuilder:
     ) -> Block:
         """The finished block; it hands on what its input holds unless `boundary_activation_elements` says otherwise."""
         mark_needs(self.rows, is_input_data=self.is_input_data)
+        for row in self.rows:
+            row.is_fused = self.kernels.fuses(row.kind, is_layer=is_layer)
+            row.is_compiled = self.kernels.compiles(row.kind, is_layer=is_layer)
         carried = (
             self.input_rows[0] * self.input_cols[0]
             if boundary_activation_elements is None
@@ -252,7 +257,7 @@ class BlockBuilder:
                 gradient=looked_up if is_sparse else weight,
                 is_core=self.is_core,
                 side_bytes_per_element=float(SIDE_BYTES_PER_ELEMENT[0, code_of(kind)]),
-                **{"is_fused": self.is_fused, "is_compiled": self.is_compiled, **columns},  # type: ignore[arg-type]
+                **columns,  # type: ignore[arg-type]
             )
         )
         return len(self.rows) - 1

@@ -180,6 +180,12 @@ class Ops:
         return np.where(self.phase == Phase.RECOMPUTE, 0.0, self.counted_flop)
 
     @property
+    def causal_flop(self) -> FloatArray:
+        """As `model_flop`, of the pairs that a mask or a window leaves attention alone."""
+        masked = np.where(is_among(self.kind, ATTENTION_CODES), self.work_frac / np.minimum(1.0, 2 * self.work_frac), 1)
+        return self.model_flop * masked
+
+    @property
     def counted_flop(self) -> FloatArray:
         """As `model_flop`, recompute included."""
         return np.where(self.phase == Phase.UPDATE, 0.0, _flop(self, of_model=True))
@@ -367,6 +373,11 @@ class Graph:
                 yield from (block for _ in range(block.repeat))
             elif block is layers[0]:
                 yield from (layers[kind] for kind, count in self.layer_pattern for _ in range(count))
+
+    @property
+    def is_forward_only(self) -> bool:
+        """Whether it has forward operators alone, as an evaluation step has."""
+        return all(bool((block.ops.phase == Phase.FORWARD).all()) for block in self.blocks)
 
     @property
     def num_tokens(self) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from dovetail.errors import InvalidInput, require_positive
 from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis
-from dovetail.workload.layers import Heads, Sample, whole
+from dovetail.workload.layers import Heads, Sample, rotary, whole
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ def latent_qkv(
     down = build.linear(x, rows, whole(hidden), kv_cols, name="kv_down")
     rank = whole(latent.kv_rank)
     compressed = build.vector("rmsnorm", (down,), rows, rank, name="kv_norm", weight=rank)
-    shared_key = build.vector("rope", (down,), rows, whole(latent.rotary_width), name="rope_k")
+    shared_key = rotary(build, sample, (down,), rows, whole(latent.rotary_width), name="rope_k")
     opened = build.collective("gather", compressed, sample.tokens, kv_cols, name="gather_kv")
     up_cols = (num_heads * (latent.nope_width + latent.value_width), Axis.TENSOR)
     kv = build.linear(opened, sample.tokens, rank, up_cols, name="kv_up")
@@ -57,6 +57,6 @@ def _queries(build: BlockBuilder, sample: Sample, x: int, hidden: int, latent: L
         x = build.vector("rmsnorm", (x,), sample.shared_tokens, width, name="q_norm", weight=width)
     x = build.collective("gather", x, sample.tokens, width, name="gather_q")
     q = build.linear(x, sample.tokens, width, heads.query_cols, name="q_up" if latent.query_rank else "q")
-    rotary = (num_heads * latent.rotary_width, Axis.TENSOR)
+    cols = (num_heads * latent.rotary_width, Axis.TENSOR)
     untouched_frac = heads.key_width / latent.rotary_width
-    return build.vector("rope", (q,), sample.tokens, rotary, name="rope_q", output_frac=untouched_frac)
+    return rotary(build, sample, (q,), sample.tokens, cols, name="rope_q", output_frac=untouched_frac)

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from dovetail.errors import InvalidInput, did_you_mean, require_positive
 from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis
+from dovetail.workload.kernel_sets import KernelSet, kernel_sets
 from dovetail.workload.rows import Extent
 
 TOKENS = Axis.DATA | Axis.CONTEXT
 SHARED_TOKENS = TOKENS | Axis.SEQUENCE
 FLASH_KINDS = {"flash": "attention", "flash-2": "attention_2", "flash-1": "attention_1"}
 ATTENTION_KERNELS = (*FLASH_KINDS, "unfused")
-KERNELS = ("eager", "classic", "fused", "compiled")
 NUM_LOSS_STATISTICS = 6  # maximum, sum and target logit of each row, in fp32: as many bf16 columns twice over
 
 
@@ -32,10 +32,10 @@ class Sample:
     attention: str = "flash"  # flash: one kernel, scores stay on chip; unfused: scores are written out
     has_wide_residual: bool = False  # what layers hand on is fp32, and cast for every branch (autocast, fp32 weights)
     has_fused_loss: bool = False  # one kernel over the logits, whatever the other kernels are
-    kernels: str = "fused"  # eager: one kernel an operation; fused: gated activations are one; compiled: the loss too
+    kernels: str = "fused"  # a name of `kernel_sets`
 
     def __post_init__(self) -> None:
-        for label, known in (("attention", ATTENTION_KERNELS), ("kernels", KERNELS)):
+        for label, known in (("attention", ATTENTION_KERNELS), ("kernels", kernel_sets.names())):
             if getattr(self, label) not in known:
                 hint = did_you_mean(getattr(self, label), known)
                 raise InvalidInput(
@@ -44,31 +44,13 @@ class Sample:
         require_positive(self, "batch", "seq")
 
     @property
-    def is_fused(self) -> bool:
-        """Whether operators run as kernels with the least passes over memory."""
-        return self.kernels in ("fused", "compiled")
-
-    @property
-    def is_compiled(self) -> bool:
-        return self.kernels == "compiled"
-
-    @property
-    def stops_early(self) -> bool:
-        """PyTorch since 2.1 ends a second forward pass at the last tensor that a gradient needs."""
-        return self.kernels == "eager"
+    def kernel_set(self) -> KernelSet:
+        return kernel_sets[self.kernels]
 
     @property
     def loss_kind(self) -> str:
         """The loss operator: out of place, with its gradient in place, or in one kernel over the logits."""
-        if self.has_fused_loss:
-            return "fused_cross_entropy"
-        kinds = {
-            "eager": "cross_entropy",
-            "classic": "cross_entropy",
-            "fused": "inplace_cross_entropy",
-            "compiled": "fused_cross_entropy",
-        }
-        return kinds[self.kernels]
+        return "fused_cross_entropy" if self.has_fused_loss else self.kernel_set.loss
 
     @property
     def tokens(self) -> Extent:
@@ -85,9 +67,8 @@ class Sample:
             self.shared_tokens,
             (width, Axis.NONE),
             is_input_data=is_input_data,
-            is_fused=self.is_fused,
-            is_compiled=self.is_compiled,
-            stops_early=self.stops_early,
+            kernels=self.kernel_set,
+            stops_early=self.kernel_set.stops_early,
         )
 
 
@@ -185,15 +166,45 @@ def project_qkv(
         kv_cols = (heads.key_cols[0] + heads.value_cols[0], Axis.KV)
         projected = (q, build.linear(x, rows, width, kv_cols, name="kv", bias=has_bias))
     q, kv = projected[0], projected[-1]
-    steps = [(norm, heads.key_width, whole(heads.key_width))] if norm else []
+    steps = [(norm, heads.key_width)] if norm else []
     if has_rope:
-        steps.append(("rope", int(heads.key_width * rotary_frac), whole(0)))
-    for kind, touched, weight in steps:
+        steps.append(("rope", int(heads.key_width * rotary_frac)))
+    for kind, touched in steps:
         q_cols, k_cols = (heads.num_heads * touched, Axis.TENSOR), (heads.num_kv_heads * touched, Axis.KV)
         q_frac, v_frac = heads.key_width / touched, heads.value_width / touched  # what rides along untouched
+        if kind == "rope":
+            q = rotary(build, sample, (q,), rows, q_cols, name="rope_q", output_frac=q_frac)
+            kv = rotary(build, sample, (kv,), rows, k_cols, name="rope_k", output_frac=q_frac + v_frac)
+            continue
+        weight = whole(heads.key_width)
         q = build.vector(kind, (q,), rows, q_cols, name=f"{kind}_q", weight=weight, output_frac=q_frac)
         kv = build.vector(kind, (kv,), rows, k_cols, name=f"{kind}_k", weight=weight, output_frac=q_frac + v_frac)
     return (q, kv) if q != kv else (q,)
+
+
+def rotary(
+    build: BlockBuilder,
+    sample: Sample,
+    inputs: tuple[int, ...],
+    rows: Extent,
+    cols: Extent,
+    *,
+    name: str,
+    output_frac: float = 1.0,
+) -> int:
+    """Columns turned by their position, in one kernel, or written out where the kernel set has none for it.
+
+    Written out, half of the columns are negated and joined to the other half, both are multiplied by sines and cosines,
+    which are small, and added; autograd keeps none of it.
+    """
+    if "rope" not in sample.kernel_set.unfused:
+        return build.vector("rope", inputs, rows, cols, name=name, output_frac=output_frac)
+    turned = build.vector("concat", inputs, rows, cols, name=f"{name}_turn")
+    parts = [
+        build.vector("scale", (inputs[0],), rows, cols, name=f"{name}_cos"),
+        build.vector("scale", (turned,), rows, cols, name=f"{name}_sin"),
+    ]
+    return build.vector("add", parts, rows, cols, name=f"{name}_add", output_frac=output_frac)
 
 
 def attend(
@@ -279,7 +290,7 @@ def activate(
     build: BlockBuilder, sample: Sample, x: int, rows: Extent, cols: Extent, activation: str, name: str
 ) -> int:
     """An activation; eager kernels run a gated one as two, and keep the result of the first."""
-    if not sample.is_fused and activation in ("silu_mul", "gelu_mul"):
+    if not sample.kernel_set.fuses(activation) and activation in ("silu_mul", "gelu_mul"):
         gate = build.vector(activation.removesuffix("_mul"), (x,), rows, cols, name=f"{name}_gate")
         return build.vector("mul", (gate, x), rows, cols, name=f"{name}_mul")
     return build.vector(activation, (x,), rows, cols, name=f"{name}_{activation}")

@@ -75,8 +75,7 @@ class Recommender:
             rows,
             whole(self.bottom[0]),
             is_input_data=True,
-            is_fused=sample.is_fused,
-            is_compiled=sample.is_compiled,
+            kernels=sample.kernel_set,
         )
         num_elements = self.num_tables * self.num_table_rows * self.feature_width
         lookups = (self.num_tables * sample.batch, Axis.EXPERT | Axis.EXPERT_DATA)
@@ -100,8 +99,7 @@ class Recommender:
                 sample.dtype,
                 _rows(sample),
                 whole(in_width),
-                is_fused=sample.is_fused,
-                is_compiled=sample.is_compiled,
+                kernels=sample.kernel_set,
             )
             _layer(build, _rows(sample), 0, in_width, out_width, "top")
             blocks.append(build.block(repeat=len(list(equals)), boundary_activation_elements=sample.batch * out_width))
@@ -109,9 +107,7 @@ class Recommender:
 
     def _head(self, sample: Sample) -> Block:
         rows, (in_width, out_width) = _rows(sample), self.top[-2:]
-        build = BlockBuilder(
-            "head", sample.dtype, rows, whole(in_width), is_fused=sample.is_fused, is_compiled=sample.is_compiled
-        )
+        build = BlockBuilder("head", sample.dtype, rows, whole(in_width), kernels=sample.kernel_set)
         x = build.linear(0, rows, whole(in_width), whole(out_width), name="click")
         x = build.vector("sigmoid", (x,), rows, whole(out_width))
         build.vector("binary_cross_entropy", (x,), rows, whole(out_width), name="loss")

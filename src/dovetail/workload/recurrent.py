@@ -112,8 +112,7 @@ class RecurrentTranslator:
             positions(sample),
             whole(width),
             is_input_data=is_input_data,
-            is_fused=sample.is_fused,
-            is_compiled=sample.is_compiled,
+            kernels=sample.kernel_set,
         )
 
     def _embedding(self, sample: Sample) -> Block:

@@ -40,6 +40,18 @@ def training_graph(forward: Graph, precision: Precision) -> Graph:
     return forward.with_blocks(tuple(training_block(block, precision) for block in forward.blocks))
 
 
+def evaluation_graph(forward: Graph, precision: Precision) -> Graph:
+    """`forward` as an evaluation step runs it: no gradients, no update, and nothing kept for a backward pass."""
+    return forward.with_blocks(tuple(_evaluation_block(block, precision) for block in forward.blocks))
+
+
+def _evaluation_block(block: Block, precision: Precision) -> Block:
+    forward = [_with_precision(row, precision, is_layer=block.is_layer) for row in ops_to_rows(block.ops)]
+    beside = (*_cast_rows(forward, precision, is_rerun=False), *_quantize_rows(forward, precision, is_rerun=False))
+    kept = [replace(row, need=Need.NONE, kept_bytes_per_element=0.0) for row in forward]
+    return replace(block, ops=rows_to_ops([*kept, *(row for row in beside if row.phase == Phase.FORWARD)]))
+
+
 def with_recompute(ops: Ops, policy: str) -> Ops:
     """The rows that run under recompute `policy`.
 

@@ -201,8 +201,7 @@ class ImageNetwork:
                 rows,
                 whole(x.channels),
                 is_input_data=not blocks,
-                is_fused=sample.is_fused,
-                is_compiled=sample.is_compiled,
+                kernels=sample.kernel_set,
             )
             x = replace(part.lay(ImageBuilder(block, sample), x), row=0)
             blocks.append(block.block(is_layer=part.is_layer, boundary_activation_elements=sample.batch * x.elements))

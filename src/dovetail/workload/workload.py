@@ -12,7 +12,7 @@ from dovetail.workload.layers import Sample
 from dovetail.workload.model import Model
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.routing import EVENLY, Routing
-from dovetail.workload.training import training_graph
+from dovetail.workload.training import evaluation_graph, training_graph
 
 NUM_KEPT_GRAPHS = 16  # of the workloads that were asked about last
 
@@ -28,6 +28,7 @@ class Workload:
     kernels: str = "fused"
     precision: Precision = field(default_factory=Precision)
     routing: Routing = EVENLY  # of rows to experts, where the model has them
+    is_forward_only: bool = False  # an evaluation step: no gradients, no update
 
     def __post_init__(self) -> None:
         require_positive(self, "global_batch", "seq")
@@ -49,12 +50,15 @@ class Workload:
         return replace(graph, routing=self.routing)
 
     def training_graph(self) -> Graph:
+        """The operators of a step: of an evaluation step, those of its forward passes alone."""
         return _training_graph(self)
 
 
 @lru_cache(maxsize=NUM_KEPT_GRAPHS)
 def _training_graph(workload: Workload) -> Graph:
     """Kept: one answer asks for the graph of one workload many times, for its step, assumptions and charts."""
+    if workload.is_forward_only:
+        return evaluation_graph(workload.forward_graph(), workload.precision)
     return training_graph(workload.forward_graph(), workload.precision)
 
 

@@ -80,8 +80,7 @@ class VisionTransformer:
             pixels,
             whole(NUM_COLOURS),
             is_input_data=True,
-            is_fused=sample.is_fused,
-            is_compiled=sample.is_compiled,
+            kernels=sample.kernel_set,
         )
         x = build.convolution(
             0,

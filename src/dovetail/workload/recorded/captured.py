@@ -12,7 +12,7 @@ from dovetail.errors import InvalidInput, NotModelled
 from dovetail.workload.boundaries import kept_once
 from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis, Block, Graph, Rule
-from dovetail.workload.layers import NUM_LOSS_STATISTICS, Heads, Sample, attend, whole
+from dovetail.workload.layers import NUM_LOSS_STATISTICS, Heads, Sample, attend, rotary, whole
 from dovetail.workload.recorded.sizes import ONE, Size
 from dovetail.workload.rows import Extent
 
@@ -137,9 +137,8 @@ def _block(stretch: Stretch, sample: Sample) -> Block:
         _extent(stretch.input_rows, sample),
         _extent(stretch.input_cols, sample),
         is_input_data=stretch.is_input_data,
-        is_fused=sample.is_fused,
-        is_compiled=sample.is_compiled,
-        stops_early=sample.stops_early,
+        kernels=sample.kernel_set,
+        stops_early=sample.kernel_set.stops_early,
     )
     rows = [0]
     for part in stretch.parts:
@@ -168,6 +167,8 @@ def _extents(part: BlockOperator, sample: Sample) -> tuple[Extent, ...]:
 
 def _vector(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs: tuple[int, ...]) -> int:
     _, rows, cols, table_rows, pool = _extents(part, sample)
+    if part.operator == "rope":
+        return rotary(build, sample, inputs, rows, cols, name=part.name, output_frac=part.output_frac)
     return build.vector(
         part.operator,
         inputs,
@@ -185,7 +186,7 @@ def _vector(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs: tu
 def _activation(build: BlockBuilder, sample: Sample, part: BlockOperator, inputs: tuple[int, ...]) -> int:
     """A gated activation; eager kernels run it as two, and keep the result of the first."""
     _, rows, cols, _, _ = _extents(part, sample)
-    if sample.is_fused or part.operator not in GATED:
+    if sample.kernel_set.fuses(part.operator) or part.operator not in GATED:
         return build.vector(part.operator, inputs, rows, cols, name=part.name)
     gate = build.vector(part.operator.removesuffix("_mul"), inputs[:1], rows, cols, name=f"{part.name}_gate")
     return build.vector("mul", (gate, inputs[-1]), rows, cols, name=f"{part.name}_mul")
