@@ -93,7 +93,7 @@ def test_every_launcher_is_among_the_frameworks_that_entries_are_about() -> None
 @every_optimizer
 @pytest.mark.parametrize("framework", launchers.names())
 def test_a_launch_names_the_optimizer_or_says_that_it_cannot(name: str, framework: str) -> None:
-    run, plan = workload(name), Plan(data_parallel=8, zero_stage=1 if framework != "torchtitan" else 2)
+    run, plan = workload(name), Plan(data_parallel=8, zero_stage=2 if framework in ("torchtitan", "fsdp2") else 1)
     made = launchers[framework](run, clusters["dgx-h100"].build(8), plan)
     found = optimizers[name].launched_by(framework)
     told = [one for one in made.missing if one.what.startswith(f"optimizer {name}")]
@@ -104,7 +104,7 @@ def test_a_launch_names_the_optimizer_or_says_that_it_cannot(name: str, framewor
         return
     assert not told
     assert ran.precision.optimizer == name
-    assert (found.sharded or found.name) in f"{' '.join(made.words)} {made.config}"
+    assert (found.sharded or found.name) in f"{' '.join(made.words)} {made.config} {' '.join(made.notes)}"
     assert not found.since or any(found.since in note for note in made.notes)
 
 

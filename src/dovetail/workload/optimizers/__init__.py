@@ -16,7 +16,15 @@ from dovetail.workload.operator_tables import Operator, Pass, Unit, operators
 
 # Those that a plan can be written for, which must be told of an optimizer or be said not to have it. DeepSpeed's own
 # configuration goes for data parallelism alone, Megatron-DeepSpeed's arguments for the rest.
-FRAMEWORKS = ("megatron-lm", "torchtitan", "maxtext", "deepspeed", "megatron-deepspeed")
+FRAMEWORKS = (
+    "megatron-lm",
+    "megatron-bridge",
+    "torchtitan",
+    "fsdp2",
+    "maxtext",
+    "deepspeed",
+    "megatron-deepspeed",
+)
 SCALE_BYTES = 4.0  # of the fp32 scale that a block of quantised state shares
 
 

@@ -43,8 +43,14 @@ optimizers.register("adafactor")(
             "megatron-lm": NotOffered(
                 why="it has no Adafactor", source="megatron/training/arguments.py, choices of --optimizer"
             ),
+            "megatron-bridge": NotOffered(
+                why="it has no Adafactor", source="megatron/core/optimizer/optimizer_config.py, optimizer"
+            ),
             "torchtitan": NotOffered(
                 why="it updates with Adam or AdamW", source="torchtitan/components/optimizer.py, optimizer_classes"
+            ),
+            "fsdp2": LaunchName(
+                name="adafactor", source="torch.optim.Adafactor of PyTorch 2.5, which one's own script builds"
             ),
             "maxtext": NotOffered(
                 why="it updates with AdamW, Adam of Pax or SGD", source="MaxText/optimizers.py, opt_type"

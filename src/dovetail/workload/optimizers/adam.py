@@ -24,7 +24,14 @@ optimizers.register("adam")(
                 can_narrow_moments=True,
                 can_offload=True,
             ),
+            "megatron-bridge": LaunchName(
+                name="adam",
+                source="megatron/core/optimizer/optimizer_config.py, optimizer and exp_avg_dtype",
+                can_narrow_moments=True,
+                can_offload=True,
+            ),
             "torchtitan": LaunchName(name="AdamW", source="torchtitan/components/optimizer.py, optimizer.name"),
+            "fsdp2": LaunchName(name="adamw_torch", source="torch.optim.AdamW, which one's own script builds"),
             "maxtext": LaunchName(name="adamw", source="MaxText/optimizers.py, opt_type", can_offload=True),
             "deepspeed": LaunchName(name="adam", source="deepspeed/runtime/config.py, ADAM_OPTIMIZER"),
             "megatron-deepspeed": LaunchName(

@@ -29,8 +29,16 @@ optimizers.register("adam8bit")(
                 why="its moments are fp32, bf16, fp16 or fp8, none in blocks of 8 bits",
                 source="megatron/training/arguments.py, --exp-avg-dtype",
             ),
+            "megatron-bridge": NotOffered(
+                why="its moments are fp32, bf16, fp16 or fp8, none in blocks of 8 bits",
+                source="megatron/core/optimizer/optimizer_config.py, exp_avg_dtype",
+            ),
             "torchtitan": NotOffered(
                 why="it updates with Adam or AdamW", source="torchtitan/components/optimizer.py, optimizer_classes"
+            ),
+            "fsdp2": NotOffered(
+                why="bitsandbytes has no optimizer for FSDP2's shards",
+                source="bitsandbytes 0.45, optim/optimizer.py: tensors, not DTensor",
             ),
             "maxtext": NotOffered(
                 why="it updates with AdamW, Adam of Pax or SGD", source="MaxText/optimizers.py, opt_type"

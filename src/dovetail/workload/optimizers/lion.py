@@ -20,9 +20,15 @@ optimizers.register("lion")(
                 since="its main branch after Megatron Core 0.16",
                 source="megatron/training/arguments.py, --optimizer",
             ),
+            "megatron-bridge": LaunchName(
+                name="lion",
+                since="its main branch after Megatron Core 0.16",
+                source="megatron/core/optimizer/optimizer_config.py, optimizer",
+            ),
             "torchtitan": NotOffered(
                 why="it updates with Adam or AdamW", source="torchtitan/components/optimizer.py, optimizer_classes"
             ),
+            "fsdp2": NotOffered(why="torch.optim has no Lion", source="PyTorch 2.9, torch/optim/__init__.py"),
             "maxtext": NotOffered(
                 why="it updates with AdamW, Adam of Pax or SGD", source="MaxText/optimizers.py, opt_type"
             ),

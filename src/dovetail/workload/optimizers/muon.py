@@ -57,8 +57,18 @@ optimizers.register("muon")(
                 since="Megatron Core 0.16",
                 source="megatron/core/optimizer/muon.py: dist_muon in place of the distributed optimizer",
             ),
+            "megatron-bridge": LaunchName(
+                name="muon",
+                sharded="dist_muon",
+                arguments=(("--muon-num-ns-steps", str(NUM_STEPS)), ("--muon-tp-mode", "duplicated")),
+                since="Megatron Core 0.16",
+                source="megatron/core/optimizer/muon.py: dist_muon in place of the distributed optimizer",
+            ),
             "torchtitan": NotOffered(
                 why="it updates with Adam or AdamW", source="torchtitan/components/optimizer.py, optimizer_classes"
+            ),
+            "fsdp2": NotOffered(
+                why="its steps need whole matrices, and FSDP2 hands out shards", source="torch.optim.Muon, PyTorch 2.9"
             ),
             "maxtext": NotOffered(
                 why="it updates with AdamW, Adam of Pax or SGD", source="MaxText/optimizers.py, opt_type"
