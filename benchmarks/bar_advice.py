@@ -1,4 +1,7 @@
-"""What advice on recorded steps says that a change would gain, beside what it gained: vocabulary, channels last."""
+"""What advice on recorded steps says that a change would gain, beside what it gained: vocabulary, channels last.
+
+The vocabulary is padded in heads by themselves, and in whole steps of three models.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.bar import Bar, reference_data
+from benchmarks.bar import REPOSITORY, Bar, reference_data
 from dovetail.accuracy.sets.eager_ops import alone_s, calls
 from dovetail.errors import DovetailError
 from dovetail.hardware.catalog import chips
@@ -22,6 +25,7 @@ CHIP = "h200-sxm"
 MOST_FRAC = 1 / 3
 OPERATORS = Path(__file__).parent.parent / "src" / "dovetail" / "accuracy" / "data" / "h200" / "eager_ops.csv"
 STEPS = "hf_steps/hf_steps.csv"
+PADDED_STEPS = REPOSITORY / "benchmarks" / "data" / "padded_vocabulary.csv"
 UNEVEN, PADDED = 50_257, (50_304, 50_264)  # columns of GPT-2's head, and those that it was measured with beside them
 NCHW, CHANNELS_LAST = "tv:", "tvl:"  # before the names of networks in the table
 
@@ -41,6 +45,18 @@ class Gain:
 
 def bars() -> Iterator[Bar]:
     yield _bar("padded vocabulary: seconds gained in a head", padded_gains(), "")
+    if all(importlib.util.find_spec(name) is not None for name in ("torch", "transformers")):
+        yield _bar("padded vocabulary: seconds gained in a step", padded_step_gains(), "")
+    else:
+        note = "PyTorch or transformers are not there"
+        yield Bar(
+            name="padded vocabulary: seconds gained in a step",
+            issue=ISSUE,
+            bar="measured",
+            measured="-",
+            holds=None,
+            note=note,
+        )
     table = reference_data(STEPS)
     if table is None or any(importlib.util.find_spec(name) is None for name in ("torch", "torchvision")):
         note = "measured steps, PyTorch or torchvision are not there"
@@ -84,6 +100,43 @@ def padded_gains() -> list[Gain]:
             found.append(Gain(what=f"{what} {way}", measured_s=before_s - after_s, predicted_s=now_s - then_s))
             break
     return found
+
+
+def padded_step_gains() -> list[Gain]:
+    """Of every model whose step was measured with its vocabulary as it is and padded; the advice has to say so."""
+    from dovetail.importers.torch_cases import case_of, recorded_case
+
+    chip, found = chips[CHIP](), []
+    with PADDED_STEPS.open() as file:
+        rows = list(csv.DictReader(file))
+    for row in rows:
+        name = row["model"]
+        case = case_of(
+            name,
+            {name: _config(row)},
+            batch=int(row["batch"]),
+            seq=int(row["seq"]),
+            is_checkpointed=False,
+            is_autocast=row["amp"] == "1",
+        )
+        step = recorded_case(case)
+        words = f"pad the vocabulary from {int(row['vocab']):,} to {int(row['padded_vocab']):,}"
+        said = [one.gain_s for one in advice_of(step, chip) if one.change == words]
+        measured_s = (float(row["iter_ms"]) - float(row["padded_iter_ms"])) * MILLI
+        found.append(Gain(what=name, measured_s=measured_s, predicted_s=sum(said)))
+    return found
+
+
+def _config(row: dict[str, str]) -> dict[str, object]:
+    """As Hugging Face writes it."""
+    layers, hidden, heads = (int(row[name]) for name in ("layers", "hidden", "heads"))
+    shared = {"architectures": [row["architecture"]], "vocab_size": int(row["vocab"])}
+    if row["architecture"] == "GPT2LMHeadModel":
+        return shared | {"model_type": "gpt2", "n_embd": hidden, "n_layer": layers, "n_head": heads}
+    return shared | {
+        "model_type": "roberta", "hidden_size": hidden, "num_hidden_layers": layers, "num_attention_heads": heads,
+        "intermediate_size": 4 * hidden, "max_position_embeddings": 514, "type_vocab_size": 1,
+    }  # fmt: skip
 
 
 def _step(ops: tuple[object, ...]) -> DispatchedStep:

@@ -99,8 +99,14 @@ def left_out_bar(table: Path) -> Bar:
     for case, time_s in zip(step_cases(measurements), measured_s.tolist(), strict=True):
         if case.mode != "eager":
             continue
-        sizes = {"batch": case.batch, "seq": case.seq}
-        told = case_of(case.model, configs, **sizes, is_checkpointed=case.is_checkpointed, is_autocast=case.is_autocast)
+        told = case_of(
+            case.model,
+            configs,
+            batch=case.batch,
+            seq=case.seq,
+            is_checkpointed=case.is_checkpointed,
+            is_autocast=case.is_autocast,
+        )
         step = recorded_case(told)
         errors = [abs(eager_step(step, chip, HostPace(slowdown=times)).step_s / time_s - 1) for times in HOSTS]
         families[case.model.rpartition(":")[2]].append(errors)

@@ -11,6 +11,7 @@ import pytest
 import dovetail as dv
 from dovetail.errors import InvalidInput
 from dovetail.importers.torch_cases import case_of, configs_in
+from dovetail.report.table import lines
 
 CASES = '''"""Some cases."""
 import does_not_exist
@@ -70,6 +71,13 @@ def test_a_table_of_steps_is_compared_row_by_row_and_one_that_fails_costs_no_oth
     assert again.record["sets"][0]["scores"] == time["scores"]
 
 
+def test_a_table_without_a_file_of_cases_names_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "steps.csv"
+    file.write_text("".join(TABLE.splitlines(keepends=True)[:2]))
+    with pytest.raises(InvalidInput, match=r"no file \*cases\*.py beside 'steps.csv' has the configuration of 'tiny'"):
+        dv.validate(str(file))
+
+
 def test_cases_are_read_and_never_run(tmp_path: Path) -> None:
     file = tmp_path / "cases.py"
     file.write_text(CASES)
@@ -96,7 +104,7 @@ def test_a_case_is_one_configuration_or_one_of_torchvision() -> None:
     assert one.content != other.content
 
 
-def test_capture_says_the_step_as_written_beside_the_step_with_fused_kernels(tmp_path: Path) -> None:
+def test_capture_says_the_step_as_written_beside_the_step_with_kernels_of_frameworks(tmp_path: Path) -> None:
     config = {
         "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 1024, "intermediate_size": 4096,
         "num_hidden_layers": 2, "num_attention_heads": 8, "num_key_value_heads": 8, "vocab_size": 8192,
@@ -112,14 +120,74 @@ def test_capture_says_the_step_as_written_beside_the_step_with_fused_kernels(tmp
     assert sum(one["time_frac"] for one in step["operators"]) == pytest.approx(1.0)
     assert any(one["name"] == "model.layers.*.mlp.up_proj" for one in step["modules"])
     assert "as written" in found.headline
-    assert "with fused kernels" in found.headline
+    assert [card.label for card in found.page.cards][:2] == ["Step time", "Peak memory"]
+    sets = {one["kernels"]: one["step_s"] for one in step["kernel_sets"]}
+    assert sets["fused"] == sets["megatron-lm"] == step["fused_step_s"]
+    assert sets["torchtitan"] < sets["megatron-lm"] < sets["deepspeed"] < step["step_s"]
+    assert "with Megatron-LM's kernels" in found.headline
+    assert "with Megatron-DeepSpeed's kernels" in found.headline  # DeepSpeed trains the code that it is given
+    assert "with TorchTitan's kernels (compiled layers)" in found.headline
     saved = dv.capture(str(file), batch=8, seq=1024, chip="h200", checkpoint=True).record["steps"][0]
     assert saved["peak_bytes"] < step["peak_bytes"]
     assert saved["step_s"] > step["step_s"]
     slow = dv.capture(str(file), batch=8, seq=1024, chip="h200", host_slowdown=50).record["steps"][0]
     assert slow["host_bound_frac"] > 0.5 > step["host_bound_frac"]
+    assert all(one["step_s"] > sets[one["kernels"]] for one in slow["kernel_sets"])
+    assert step["kernel_sets_as"] == "bf16, adamw"
     mixed = dv.capture(str(file), batch=8, seq=1024, chip="h200", autocast="bf16").record["steps"][0]
+    assert mixed["kernel_sets_as"] == "bf16 with fp32 master weights, adamw"
+    assert all(one["step_s"] > sets[one["kernels"]] for one in mixed["kernel_sets"])  # a wider update
     assert mixed["state_bytes"] == pytest.approx(2 * step["state_bytes"], rel=0.01)
+
+
+def test_advice_names_the_line_of_code_and_prices_an_optimizer_that_is_not_fused(tmp_path: Path) -> None:
+    config = {
+        "architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 512, "intermediate_size": 1024,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 4, "vocab_size": 8192,
+    }  # fmt: skip
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(config))
+    found = dv.capture(str(file), batch=8, seq=1024, chip="h200", optimizer="adamw:foreach")
+    advice = {one["change"]: one for one in found.record["steps"][0]["advice"]}
+    [norm] = [one for words, one in advice.items() if "rms_norm" in words]
+    assert norm["module"].startswith("model.layers.*.")
+    assert "modeling_llama.py:" in norm["line"]
+    assert any("fused rotary" in words for words in advice)
+    assert any("fused cross-entropy" in words for words in advice)
+    [update] = [one for words, one in advice.items() if "fused=True" in words]
+    assert update["line"] == ""  # the update is ours to call
+    [table] = [table for table in found.tables if table.title == "What a change would gain"]
+    assert all(len(line.text) <= 80 for line in lines(table))
+    assert any(line.text.strip().startswith("modeling_llama.py:") for line in lines(table))
+    assert {"Step time", "Peak memory"} <= {card.label for card in found.page.cards}
+    with pytest.raises(InvalidInput, match="did you mean foreach"):
+        dv.capture(str(file), batch=8, seq=64, chip="h200", optimizer="adamw:foreech")
+    with pytest.raises(InvalidInput, match="has no fused implementation"):
+        dv.capture(str(file), batch=8, seq=64, chip="h200", optimizer="adafactor:fused")
+
+
+FP32 = """
+import torch
+from torch import nn
+
+def net():
+    torch.set_float32_matmul_precision("highest")
+    return nn.Sequential(nn.Linear(4096, 4096), nn.Linear(4096, 4096)), {"input": torch.empty(8192, 4096)}
+"""
+
+
+def test_fp32_code_is_advised_to_run_in_tf32_or_under_autocast(tmp_path: Path) -> None:
+    file = tmp_path / "net.py"
+    file.write_text(FP32)
+    found = dv.capture(f"{file}:net", chip="h200", optimizer="sgd")
+    [step] = found.record["steps"]
+    gains = {one["change"]: one["gain_s"] for one in step["advice"]}
+    [autocast] = [gain_s for words, gain_s in gains.items() if "torch.autocast" in words]
+    under = dv.capture(f"{file}:net", chip="h200", optimizer="sgd", autocast="bf16").record["steps"][0]
+    assert autocast == pytest.approx(step["step_s"] - under["step_s"])
+    assert any("set_float32_matmul_precision('high')" in words for words in gains)
+    assert not any("torch.autocast" in one["change"] for one in under["advice"])
+    assert step["kernel_sets_as"] == "fp32, sgd"
 
 
 def test_a_model_that_is_not_recognised_still_has_a_step(tmp_path: Path) -> None:
@@ -135,10 +203,10 @@ def test_a_model_that_is_not_recognised_still_has_a_step(tmp_path: Path) -> None
         found.save(tmp_path / "net.json")
 
 
-def test_what_is_said_of_a_step_needs_a_chip(tmp_path: Path) -> None:
+def test_an_option_of_a_step_needs_a_chip(tmp_path: Path) -> None:
     file = tmp_path / "net.py"
     file.write_text(REFUSED)
-    with pytest.raises(InvalidInput, match="name the chip"):
+    with pytest.raises(InvalidInput, match="autocast needs chip, what the step runs on"):
         dv.capture(f"{file}:net", autocast="bf16")
     with pytest.raises(InvalidInput, match="no code that runs"):
         dv.capture("model.onnx", chip="h200")

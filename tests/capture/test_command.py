@@ -53,6 +53,10 @@ def net():
 def with_inputs():
     return Net(), {"x": torch.zeros(4, 8), "labels": torch.zeros(4, dtype=torch.int64)}
 
+def on_a_gpu():
+    labels = torch.zeros(4, dtype=torch.int64, device="cuda:0")
+    return Net().cuda().to("cuda"), {"x": torch.zeros(4, 8).cuda(), "labels": labels}
+
 def numbers():
     scales = [x.item() for x in torch.linspace(0, 1, 3)]
     assert scales == [0.0, 0.5, 1.0]
@@ -120,6 +124,7 @@ def refused(capsys, *arguments: str) -> str:
         ("nets:net", "--inputs", SHAPES),
         ("nets:ready", "--inputs", SHAPES),
         ("nets:numbers",),
+        ("nets:on_a_gpu",),
     ],
     ids=" ".join,
 )
@@ -258,6 +263,28 @@ def test_what_cannot_divide_it_says_why(folder, capsys):
     assert ways["pipeline"]["can_divide"]
 
 
+JOB_SCRIPT = """
+import torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("nccl")
+net = DistributedDataParallel(torch.nn.Linear(64, 64).cuda())
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(2):
+    net(torch.zeros(8, 64, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+def test_the_page_of_a_job_is_written_without_json_too(folder, capsys):
+    Path("job.py").write_text(JOB_SCRIPT, encoding="utf-8")
+    assert main(["capture", "job.py", "--world-size", "8", "--html", "job.html"]) == 0
+    out = capsys.readouterr().out
+    assert "report: job.html" in out
+    assert "model file" not in out
+    assert "time-by-rank" in Path("job.html").read_text(encoding="utf-8")
+
+
 def test_the_answer_is_a_page_and_shows_itself_in_notebooks(folder, capsys):
     assert main(["capture", "nets:with_inputs", "--html", "net.html"]) == 0
     assert "report: net.html" in capsys.readouterr().out
@@ -292,9 +319,13 @@ def test_the_answer_is_a_page_and_shows_itself_in_notebooks(folder, capsys):
         (("nets:net",), "nothing says what Net is called with; return (module, inputs) from its factory"),
         (("nets:net", "--inputs", "x"), "cannot read 'x'; write them as in 'input_ids:int64[2,512]"),
         (("nets:net", "--inputs", "x:fp31[2]"), "no dtype is named 'fp31'; did you mean fp32"),
-        (("nets:with_inputs", "--seq", "8"), "--batch and --seq are for a configuration or an ONNX file"),
+        (("nets:with_inputs", "--seq", "8"), "example inputs say batch and length; leave --batch and --seq out"),
+        (("nets:with_inputs", "--compile"), "--compile needs --chip, what the step runs on, such as --chip h200"),
         (("nets:with_inputs", "--seq-dim", "9"), "--seq-dim is a dim from 1 on, as dim 0 is the batch; got 9"),
-        (("config.json", "--inputs", "input_ids:int[2,9]", "--seq", "9"), "--batch and --seq are for a configuration"),
+        (
+            ("config.json", "--inputs", "input_ids:int[2,9]", "--seq", "9"),
+            "say batch and length; leave --batch and --seq out",
+        ),
         (("none.json",), "there is no file 'none.json'"),
         (("none.onnx",), "there is no file 'none.onnx'"),
         (("nets:with_inputs", "--out", "m.pt"), "a model file ends in .json; got 'm.pt'"),
@@ -365,5 +396,5 @@ def test_python_says_its_own_words():
         InvalidInput, match=r"a PyTorch module, a factory of one, a configuration or a file is captured"
     ):
         dv.capture(3)
-    with pytest.raises(InvalidInput, match=r"batch and seq are for a configuration"):
+    with pytest.raises(InvalidInput, match=r"example inputs say batch and length; leave batch and seq out"):
         dv.capture(nn.Linear(2, 2), torch.zeros(2, 2), seq=3)

@@ -243,3 +243,14 @@ def test_a_seq_dim_beyond_all_dims_is_refused():
 
 def test_recording_functions_do_not_hide_errors_of_their_own():
     assert "raised RuntimeError" in message(lambda _, x: F.linear(x, torch.ones(3, 3)))
+
+
+def test_a_product_of_two_dtypes_is_refused_as_pytorch_does():
+    said = message(lambda self, x: self.first(x.bfloat16()).float())
+    assert "first gives aten::addmm operands of two dtypes" in said
+    assert "bfloat16[4, 16] and float32[16, 16]" in said
+
+
+def test_a_position_beyond_its_table_is_refused():
+    said = message(lambda _, x: x.sum() + F.embedding(torch.arange(5, device=x.device), x.new_empty(4, WIDTH)).sum())
+    assert "looks up row 4 of a table of 4 with aten::embedding" in said

@@ -11,7 +11,7 @@ import torch.nn.functional as F  # noqa: N812  the name everyone gives it
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from dovetail.errors import InvalidInput
+from dovetail.errors import InvalidInput, NotModelled
 from dovetail.importers.torch_cuda import attention_backend
 from dovetail.importers.torch_dispatch import rounded_bytes
 from dovetail.importers.torch_step import StepJob, recorded_step
@@ -162,7 +162,7 @@ def test_autocast_casts_a_weight_once_and_keeps_the_cast_to_the_end_of_the_forwa
     assert one(step, "_fused_adamw_", OPTIMIZER).inputs[0].dtype == "fp32"  # type: ignore[union-attr]
 
 
-def test_cross_entropy_under_autocast_reads_bf16_and_computes_in_fp32_in_one_kernel() -> None:
+def test_cross_entropy_under_autocast_takes_the_logarithm_in_bf16_and_the_rest_in_fp32() -> None:
     labels = torch.empty(128, dtype=torch.int64, device="meta")
 
     def loss(_: Any, x: torch.Tensor) -> torch.Tensor:
@@ -170,8 +170,20 @@ def test_cross_entropy_under_autocast_reads_bf16_and_computes_in_fp32_in_one_ker
 
     step = step_of(loss, job=StepJob(autocast="bf16"))
     logs = one(step, "_log_softmax")
-    assert (logs.inputs[0].dtype, logs.outputs[0].dtype) == ("bf16", "fp32")  # type: ignore[union-attr]
+    assert (logs.inputs[0].dtype, logs.outputs[0].dtype) == ("bf16", "bf16")  # type: ignore[union-attr]
+    assert one(step, "nll_loss_forward").inputs[0].dtype == "fp32"  # type: ignore[union-attr]
     assert one(step, "_log_softmax_backward_data", BACKWARD).outputs[0].dtype == "bf16"
+
+
+@pytest.mark.parametrize(("dtype", "num_casts"), [(torch.float16, 0), (torch.bfloat16, 1)])
+def test_a_softmax_in_fp32_reads_fp16_as_it_is_and_bf16_after_a_cast(dtype: torch.dtype, num_casts: int) -> None:
+    step = step_of(lambda _, x: x.softmax(-1, dtype=torch.float32).to(x.dtype), dtype=dtype)
+    widened = [op for op in step.ops if op.name == "aten._to_copy.default" and op.phase == FORWARD]
+    softmax = one(step, "_softmax")
+    assert softmax.outputs[0].dtype == "fp32"
+    assert dict(softmax.arguments)["half_to_float"] is (num_casts == 0)
+    whole = [op for op in widened if op.outputs[0].dtype == "fp32" and op.outputs[0].shape == softmax.outputs[0].shape]
+    assert len(whole) == num_casts + 1  # and the sum at the end
 
 
 def test_code_that_switches_autocast_off_gets_fp32() -> None:
@@ -225,9 +237,30 @@ def test_a_number_that_is_read_is_the_one_that_follows_from_shapes() -> None:
     assert not step.notes
 
 
-def test_a_number_that_nobody_knows_is_guessed_and_a_note_says_so() -> None:
-    step = step_of(lambda _, x: x * 2 if x.sum().item() > 0 else x)
-    assert any("not known without data" in note for note in step.notes)
+def test_an_unknown_value_is_assumed_and_a_note_names_the_line_that_reads_it() -> None:
+    def between(_: Any, x: torch.Tensor) -> torch.Tensor:
+        return x * 2 if x.sum().item() > 0 else x
+
+    line = between.__code__.co_firstlineno + 1
+    assert step_of(between).notes == (
+        f"test_torch_step.py:{line} reads a tensor's value (.item(), if); 0.5 was assumed",
+    )
+
+
+def test_a_loop_that_ends_by_a_value_is_refused_with_its_line() -> None:
+    def between(_: Any, x: torch.Tensor) -> torch.Tensor:
+        while x.norm() > 1e-3:
+            x = x * 0.5
+        return x
+
+    with pytest.raises(NotModelled, match=r"test_torch_step.py:\d+ reads a tensor's value 2,000 times, and true was"):
+        step_of(between)
+
+
+def test_a_step_of_too_many_operators_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dovetail.importers.torch_dispatch.MOST_OPERATORS", 5)
+    with pytest.raises(NotModelled, match=r"once more after 5 operators"):
+        step_of(lambda _, x: x * 2)
 
 
 def test_other_optimizers_are_those_of_torch() -> None:
@@ -256,3 +289,68 @@ def test_what_a_module_raises_is_said_in_one_line() -> None:
 
     with pytest.raises(InvalidInput, match=r"raised KeyError at .*no such layer"):
         step_of(between)
+
+
+def square(optimizer: str) -> DispatchedStep:
+    """A step of one weight of two dims, without a bias."""
+    with torch.device("meta"):
+        model, inputs = nn.Linear(WIDTH, WIDTH, bias=False), torch.empty(8, WIDTH)
+    return recorded_step(model, (inputs,), {}, StepJob(optimizer=optimizer), loss=lambda made: made.sum())
+
+
+def test_muon_updates_weights_of_two_dims_by_products() -> None:
+    assert names(square("muon"), OPTIMIZER).count("mm") + names(square("muon"), OPTIMIZER).count("addmm") > 5
+    with pytest.raises(InvalidInput, match="the optimizer muon raised ValueError: Muon only supports 2D parameters"):
+        step_of(lambda _, x: x, job=StepJob(optimizer="muon"))
+    with pytest.raises(InvalidInput, match="Muon has no foreach implementation"):
+        square("muon:foreach")
+
+
+def test_an_optimizer_that_runs_the_model_again_is_refused_by_name() -> None:
+    with pytest.raises(NotModelled, match="LBFGS runs the model several times in a step"):
+        square("lbfgs")
+
+
+def test_an_optimizer_for_sparse_gradients_says_so_in_one_line() -> None:
+    with pytest.raises(InvalidInput, match="the optimizer sparseadam raised RuntimeError: SparseAdam does not support"):
+        square("sparseadam")
+
+
+@pytest.mark.parametrize(
+    ("between", "named"),
+    [
+        (lambda module, x: module.first(x.float()).bfloat16(), "float32.* and bfloat16"),
+        (lambda _, x: x.float().view(-1, WIDTH) @ x.new_empty(WIDTH, WIDTH), "float32.* and bfloat16"),
+        (lambda _, x: F.conv1d(x, x.new_empty(32, 32, 1, dtype=torch.float32)), "bfloat16.* and float32"),
+    ],
+)
+def test_a_product_of_two_dtypes_is_refused_as_pytorch_does(between: Any, named: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"operands of two dtypes at .*test_torch_step.py:\d+: {named}"):
+        step_of(between)
+
+
+def test_a_position_beyond_its_table_is_refused() -> None:
+    def between(module: Any, x: torch.Tensor) -> torch.Tensor:
+        return x + module.table(torch.arange(x.shape[1], device=x.device))
+
+    assert "embedding" in names(step_of(between, table=nn.Embedding(32, WIDTH, device="meta")))
+    with pytest.raises(InvalidInput, match=r"table looks up row 31 of a table of 16 with aten::embedding at .*out of"):
+        step_of(between, table=nn.Embedding(16, WIDTH, device="meta"))
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_a_recurrent_layer_which_cudnn_runs_is_refused_by_name(kind: Any) -> None:
+    layer = kind(WIDTH, WIDTH, device="meta")
+    with pytest.raises(NotModelled, match=rf"nn\.{kind.__name__} at .*test_torch_step.py:\d+ is one call of cuDNN"):
+        step_of(lambda module, x: module.layer(x)[0], layer=layer)
+
+
+def test_sparse_gradients_are_refused_in_those_words() -> None:
+    table = nn.EmbeddingBag(WIDTH, WIDTH, mode="sum", sparse=True, device="meta")
+
+    def between(module: Any, x: torch.Tensor) -> torch.Tensor:
+        tokens = torch.empty(4, 32, dtype=torch.int64, device=x.device)
+        return x + module.table(tokens).unsqueeze(1)
+
+    with pytest.raises(NotModelled, match=r"has sparse gradients.*, which are not modelled; leave sparse=True out"):
+        step_of(between, table=table)

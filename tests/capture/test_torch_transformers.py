@@ -7,6 +7,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="PyTorch, an extra, is not installed")
 transformers = pytest.importorskip("transformers", reason="transformers, an extra, is not installed")
 
+import dovetail as dv  # noqa: E402
 from dovetail.importers.torch_model import captured_module  # noqa: E402
 from tests.capture.torch_toys import products_of_constants, shapes, steps  # noqa: E402
 
@@ -111,3 +112,12 @@ def test_experts_in_float32_are_told_the_way_out():
     model = on_meta(transformers.MixtralForCausalLM, config).float()
     with pytest.raises(Exception, match=r"convert the model with \.to\(torch\.bfloat16\)"):
         captured_module(model, {"input_ids": tokens(), "labels": tokens()})
+
+
+def test_a_window_that_the_recorded_length_does_not_reach_is_noted() -> None:
+    sizes = {"hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 1, "vocab_size": 64}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    config = transformers.MistralConfig(**sizes, **heads, sliding_window=24)
+    for seq, is_noted in ((16, True), (32, False)):
+        notes = dv.capture(config, seq=seq, cache=False).model.notes
+        assert any("a window of 24 keys is not seen at 16 positions" in note for note in notes) == is_noted

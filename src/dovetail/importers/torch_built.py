@@ -42,13 +42,13 @@ def built(factory: Any, words: str) -> Built:
     torch = torch_library()
     made: Any
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), _without_accelerators():
             made = factory()
     except (RuntimeError, NotImplementedError) as error:
         if "meta" not in str(error).lower():
             with blamed(words):
                 raise
-        with blamed(words), _weights_on_meta():
+        with blamed(words), _weights_on_meta(), _without_accelerators():
             made = factory()
     except (Exception, SystemExit):
         with blamed(words):
@@ -58,6 +58,27 @@ def built(factory: Any, words: str) -> Built:
         message = "a factory returns a torch.nn.Module, or one and its example inputs"
         raise InvalidInput(f"{message}; {words} gave {type(module).__name__}")
     return Built(module=module, inputs=inputs)
+
+
+def _without_accelerators() -> Any:
+    """Leaves out moves to a GPU, which need not be there."""
+    from torch.overrides import TorchFunctionMode
+
+    from dovetail.importers.torch_cuda import AWAY, MOVES, at_home
+
+    class WithoutAccelerators(TorchFunctionMode):
+        """For one call of a factory."""
+
+        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            kwargs = kwargs or {}
+            name = getattr(func, "__name__", "")
+            if name in MOVES or "device" in kwargs:
+                if name in AWAY:
+                    return args[0]
+                args, kwargs = at_home(name, args, kwargs)
+            return func(*args, **kwargs)
+
+    return WithoutAccelerators()
 
 
 def _weights_on_meta() -> Any:

@@ -41,11 +41,19 @@ class Case:
     seq: int
     is_checkpointed: bool
     is_autocast: bool
+    is_fp32: bool = False  # throughout and without TF32, attention written out
 
     @property
     def content(self) -> str:
         """All that decides what is recorded, as text."""
-        said = (self.name if not self.config else "", self.batch, self.seq, self.is_checkpointed, self.is_autocast)
+        said: tuple[object, ...] = (
+            self.name if not self.config else "",
+            self.batch,
+            self.seq,
+            self.is_checkpointed,
+            self.is_autocast,
+        )
+        said += ("fp32",) if self.is_fp32 else ()
         return json.dumps([said, dict(self.config)], sort_keys=True, default=repr)
 
 
@@ -96,6 +104,7 @@ def case_of(
     seq: int,
     is_checkpointed: bool,
     is_autocast: bool,
+    is_fp32: bool = False,
 ) -> Case:
     layout, _, model = name.partition(":")
     is_vision = layout in VISION and bool(model)
@@ -108,6 +117,7 @@ def case_of(
         seq=seq,
         is_checkpointed=is_checkpointed,
         is_autocast=is_autocast,
+        is_fp32=is_fp32,
     )
 
 
@@ -122,7 +132,7 @@ class BuiltCase:
 
 
 def recorded_case(case: Case, *, is_compiled: bool = False) -> DispatchedStep:
-    """The step of a case, eager or under torch.compile; the script that measures cases allows TF32."""
+    """The step of a case, eager or under torch.compile; the script that measures cases allows TF32 but in fp32 ones."""
     from dovetail.importers.torch_step import StepJob, recorded_step
 
     made = built_case(case)
@@ -133,12 +143,12 @@ def recorded_case(case: Case, *, is_compiled: bool = False) -> DispatchedStep:
         step = compiled_step(made.module, made.args, made.inputs, job, made.loss)
     else:
         step = recorded_step(made.module, made.args, made.inputs, job, made.loss)
-    return replace(step, has_tf32=True)
+    return replace(step, has_tf32=not case.is_fp32)
 
 
 def built_case(case: Case) -> BuiltCase:
     torch = torch_library()
-    dtype = torch.float32 if case.is_autocast else torch.bfloat16
+    dtype = torch.float32 if case.is_autocast or case.is_fp32 else torch.bfloat16
     layout, _, name = case.name.partition(":")
     return _of_torchvision(case, name, VISION[layout], dtype) if not case.config else _of_transformers(case, dtype)
 
@@ -185,7 +195,7 @@ def _of_transformers(case: Case, dtype: Any) -> BuiltCase:
     with blamed(f"building {names[0]}"), quiet(), torch.device("meta"), _default_dtype(torch, dtype):
         made = transformers.AutoConfig.for_model(kind, **config)
         try:
-            made._attn_implementation = "sdpa"
+            made._attn_implementation = "eager" if case.is_fp32 else "sdpa"
             module = kind_of(made)
         except ValueError:  # the class has no such attention
             made._attn_implementation = "eager"

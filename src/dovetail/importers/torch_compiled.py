@@ -26,10 +26,10 @@ from dovetail.importers.torch_step import (
     StepJob,
     _blamed,
     _checkpoint,
-    _fused_on_meta,
     _state,
     _total,
     _with_state,
+    fused_on_meta,
     whole_step,
 )
 from dovetail.workload.dispatched import BACKWARD, FORWARD, OPTIMIZER, DispatchedOp, DispatchedStep
@@ -62,7 +62,7 @@ def compiled_step(
     model.zero_grad(set_to_none=True)
     if job.is_checkpointed:
         _checkpoint(model)
-    with quiet(), settled_chances(), torch.enable_grad(), _fused_on_meta(), gpu_of_meta(), _fresh_dynamo():
+    with quiet(), settled_chances(), torch.enable_grad(), fused_on_meta(), gpu_of_meta(), _fresh_dynamo():
         graphs = _Graphs(tell)
         compiled = torch.compile(model, backend=graphs.backend)
         for _ in range(MAX_WARM_STEPS):  # a first step may change what guards look at, as lazily set attributes

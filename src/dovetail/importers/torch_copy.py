@@ -94,6 +94,23 @@ def settle_configs(copied: torch.nn.Module) -> tuple[str, ...]:
     return tuple(notes)
 
 
+def window_notes(model: torch.nn.Module, seq: int) -> tuple[str, ...]:
+    """Of a window that a sequence as short as the recorded one does not reach: no mask shows it then."""
+    windows = set()
+    for module in model.modules():
+        config = getattr(module, "config", None)
+        kinds = getattr(config, "layer_types", None) or ["sliding_attention"]
+        window = getattr(config, "sliding_window", None)
+        if type(window) is int and getattr(config, "use_sliding_window", True) and "sliding_attention" in kinds:
+            windows.add(window)
+    hidden = sorted(window for window in windows if 1 < seq <= window)
+    return tuple(
+        f"a window of {window:,} keys is not seen at {seq:,} positions; longer sequences are counted as if there were"
+        f" none: capture with more than {window:,} positions (--seq)"
+        for window in hidden
+    )
+
+
 def parameter_notes(model: torch.nn.Module) -> tuple[str, ...]:
     """What there is to say of a module's parameters: tied, frozen, and whether it is being trained at all."""
     notes = []

@@ -5,14 +5,27 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from dovetail.errors import NotModelled
+from dovetail.importers.torch_failures import too_many_operators, user_line
+from dovetail.importers.torch_masks import Masks
 from dovetail.importers.torch_numbers import Numbers
-from dovetail.workload.dispatched import BACKWARD, FORWARD, Argument, DispatchedOp, TensorMeta
+from dovetail.importers.torch_operands import CHECKED, check_operands
+from dovetail.workload.dispatched import (
+    BACKWARD,
+    CAUSAL_MASK,
+    COMPUTE_STREAM,
+    FORWARD,
+    Argument,
+    CollectiveCall,
+    DispatchedOp,
+    TensorMeta,
+)
 
 DTYPES = {
     torch.bool: "bool", torch.uint8: "uint8", torch.int8: "int8", torch.int16: "int16", torch.int32: "int32",
@@ -21,11 +34,13 @@ DTYPES = {
     torch.float8_e4m3fn: "fp8", torch.float8_e5m2: "fp8",
 }  # fmt: skip
 BLOCK_BYTES = 512  # PyTorch's CUDA caching allocator rounds requests to this (kMinBlockSize)
+MOST_OPERATORS = 250_000  # style: a count; five times those of a step of 126 layers, the deepest decoder released
 ITEM = "aten::_local_scalar_dense"
 # What autograd and the profiler see and no kernel or host time is spent on.
 SILENT = frozenset({"aten::detach", "aten::lift_fresh", "aten::alias", "aten::is_same_size", "prim::device"})
 UPDATES = "aten::_fused_"  # fused optimizers, which write in place and make nothing
-_LIBRARIES = ("/torch/", "/dovetail/importers/", "<")
+_OURS = str(Path(__file__).parents[1])  # the package
+_RECORDERS = str(Path(__file__).parent)  # of it, what stands between PyTorch and the code that is recorded
 
 
 def rounded_bytes(num_bytes: int) -> int:
@@ -69,8 +84,10 @@ class DispatchRecorder(TorchDispatchMode):
         self.num_calls = 0
         self.is_recording = True
         self.numbers = Numbers()
+        self._masks = Masks(self.numbers)
         self._schemas: dict[Any, _Schema] = {}
         self._storages: dict[int, Any] = {}
+        self._held: dict[int, tuple[int, int]] = {}  # by storage: the number of its allocation, and its bytes
         self._metas: dict[Any, TensorMeta] = {}
         self._places: dict[int, tuple[str, str]] = {}  # module and line by the sequence number of autograd's node
 
@@ -79,10 +96,11 @@ class DispatchRecorder(TorchDispatchMode):
         schema = self._schemas.get(func)
         if schema is None:
             schema = self._schemas[func] = _Schema(func)
-        operands = _tensors((args, kwargs))
+        operands = tensors_in((args, kwargs))
         made = self._result(func, schema, args, kwargs, operands)
-        outputs = _tensors(made)
-        if not any(tensor.is_meta for tensor in outputs) and not any(tensor.is_meta for tensor in operands):
+        self._masks.follow(func, schema.word, schema.is_inplace, args, kwargs, made)
+        outputs = tensors_in(made)
+        if not any(map(self.is_on_device, outputs)) and not any(map(self.is_on_device, operands)):
             return made  # on the host, and no part of the step
         for tensor in outputs:
             self.hold(tensor)
@@ -91,22 +109,35 @@ class DispatchRecorder(TorchDispatchMode):
             self._record(schema, args, kwargs, outputs, within_bytes)
         return made
 
+    def is_on_device(self, tensor: torch.Tensor) -> bool:
+        """Whether the tensor would be on the GPU."""
+        return bool(tensor.is_meta)
+
     def hold(self, tensor: torch.Tensor) -> None:
         """Counts the memory of a tensor until its last reference dies."""
-        if not tensor.is_meta:
+        if not self.is_on_device(tensor):
             return
         storage = tensor.untyped_storage()
         key = storage._cdata
         if key in self._storages:
             return
         num_bytes = rounded_bytes(storage.nbytes())
-        number = self._allocate(num_bytes)
+        self._held[key] = self._allocate(num_bytes), num_bytes
 
         def dead(_reference: Any) -> None:
             self._storages.pop(key, None)
-            self._free(number, num_bytes)
+            self._free(*self._held.pop(key))
 
         self._storages[key] = weakref.ref(storage, dead)
+
+    def resized(self, storage: torch.UntypedStorage) -> None:
+        """Follows a storage that was given another size: its memory is freed, and new memory is taken."""
+        key = storage._cdata
+        if key not in self._held:
+            return
+        self._free(*self._held[key])
+        num_bytes = rounded_bytes(storage.nbytes())
+        self._held[key] = self._allocate(num_bytes), num_bytes
 
     def _allocate(self, num_bytes: int) -> int:
         self.live_bytes += num_bytes
@@ -138,6 +169,8 @@ class DispatchRecorder(TorchDispatchMode):
     def _result(self, func: Any, schema: _Schema, args: Any, kwargs: Any, operands: list[torch.Tensor]) -> Any:
         if schema.is_update:
             return None if not func._schema.returns else args[0]
+        if schema.word in CHECKED and self.phase == FORWARD:
+            check_operands(schema.word, args, self.numbers.of, self.module)
         special = SPECIAL.get(schema.word)
         if special is not None and any(tensor.is_meta for tensor in operands):
             made = special(self, func, args, kwargs)
@@ -158,7 +191,12 @@ class DispatchRecorder(TorchDispatchMode):
                 inputs += [self._meta(one) if isinstance(one, torch.Tensor) else None for one in value]
             else:
                 inputs.append(self._meta(value) if isinstance(value, torch.Tensor) else None)
+                if name == "attn_bias" and self._masks.is_causal(value):
+                    arguments.append((CAUSAL_MASK, True))
         module, line = self._place()
+        if len(self.ops) >= MOST_OPERATORS:
+            raise too_many_operators(schema.name, MOST_OPERATORS, module, user_line())
+        stream, waits, collective = self._order()
         self.ops.append(
             DispatchedOp(
                 name=schema.name,
@@ -168,11 +206,18 @@ class DispatchRecorder(TorchDispatchMode):
                 phase=self.phase,
                 module=module,
                 line=line,
+                stream=stream,
+                waits=waits,
+                collective=collective,
             )
         )
         self.module_calls.append(self.num_calls)
         self.num_calls = 0
         self.live.append(self.live_bytes + within_bytes)
+
+    def _order(self) -> tuple[str, tuple[int, ...], CollectiveCall | None]:
+        """The stream of the operator that runs, what it waits for on others, and its call of a process group."""
+        return COMPUTE_STREAM, (), None
 
     def _place(self) -> tuple[str, str]:
         """The module and line of code: of a gradient, those of the operator that it is of."""
@@ -181,7 +226,8 @@ class DispatchRecorder(TorchDispatchMode):
             return self._places.get(node._sequence_nr(), ("", "")) if node is not None else ("", "")
         place = self.module, _line()
         if self.phase == FORWARD:
-            self._places[torch._C._autograd._get_sequence_nr() - 1] = place
+            # the node is numbered before its operator runs; those without a gradient that follow see its number too
+            self._places.setdefault(torch._C._autograd._get_sequence_nr() - 1, place)
         return place
 
     def _meta(self, tensor: torch.Tensor) -> TensorMeta:
@@ -201,7 +247,9 @@ def _line() -> str:
     frame: Any = sys._getframe(3)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith("<") and not any(library in name for library in _LIBRARIES):
+        if name.startswith(_OURS) and not name.startswith(_RECORDERS):
+            return ""  # whoever had the step recorded
+        if not name.startswith(("<", _OURS)) and "/torch/" not in name:
             return f"{name}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
@@ -217,14 +265,14 @@ def _plain(value: Any) -> Argument:
     return str(value)
 
 
-def _tensors(values: Any) -> list[torch.Tensor]:
+def tensors_in(values: Any) -> list[torch.Tensor]:
     if isinstance(values, torch.Tensor):
         return [values]
     if isinstance(values, dict):
         values = values.values()
     elif not isinstance(values, list | tuple):
         return []
-    return [tensor for value in values for tensor in _tensors(value)]
+    return [tensor for value in values for tensor in tensors_in(value)]
 
 
 # Operators of which CUDA makes something else than PyTorch's meta kernels: by name, what they make.
@@ -282,6 +330,15 @@ def _to_copy(recorder: DispatchRecorder, _func: Any, args: Any, kwargs: Any) -> 
     return numbers.to(kwargs.get("dtype") or numbers.dtype, copy=True)
 
 
+def _copy(recorder: DispatchRecorder, func: Any, args: Any, kwargs: Any) -> Any:
+    """Into a tensor on the host: numbers that are known, or else some."""
+    target, source = args[:2]
+    if target.is_meta or not source.is_meta:
+        return NotImplemented
+    numbers = recorder.numbers.of(source)
+    return func(target, recorder.numbers.guess(source) if numbers is None else numbers, *args[2:], **kwargs)
+
+
 def _nonzero(recorder: DispatchRecorder, _func: Any, args: Any, _kwargs: Any) -> Any:
     if recorder.numbers.of(args[0]) is not None:
         return NotImplemented
@@ -325,6 +382,21 @@ def _safe_softmax(recorder: DispatchRecorder, _func: Any, args: Any, _kwargs: An
     return made
 
 
+def _fused_rms_norm(_recorder: DispatchRecorder, _func: Any, args: Any, _kwargs: Any) -> Any:
+    """What it makes, and one number for each row (ATen, layer_norm_kernel.cu); on meta it would be taken apart."""
+    given, shape = args[:2]
+    rows = (*given.shape[: given.dim() - len(shape)], *(1 for _ in shape))
+    return torch.empty_like(given), torch.empty(rows, dtype=torch.float32, device="meta")
+
+
+def _fused_rms_norm_backward(_recorder: DispatchRecorder, _func: Any, args: Any, _kwargs: Any) -> Any:
+    given, weight, wanted = args[1], args[4], args[5]
+    return (
+        torch.empty_like(given) if wanted[0] else None,
+        torch.empty_like(weight) if wanted[1] else None,
+    )
+
+
 def _softmax(_recorder: DispatchRecorder, _func: Any, args: Any, _kwargs: Any) -> Any:
     given, _dim, is_to_float = args
     return torch.empty_like(given, dtype=torch.float32) if is_to_float else NotImplemented
@@ -337,15 +409,28 @@ def _softmax_backward(recorder: DispatchRecorder, func: Any, args: Any, _kwargs:
     return NotImplemented if gradient.dtype == dtype else torch.empty_like(gradient, dtype=dtype)
 
 
+def _unscale(_recorder: DispatchRecorder, _func: Any, _args: Any, _kwargs: Any) -> None:
+    """Gradients divided by the loss scale in place; none of them is taken to be infinite."""
+
+
+def _update_scale(_recorder: DispatchRecorder, _func: Any, args: Any, _kwargs: Any) -> Any:
+    return args[0]
+
+
 SPECIAL: dict[str, Special] = {
+    "aten::_amp_foreach_non_finite_check_and_unscale_": _unscale,
+    "aten::_amp_update_scale_": _update_scale,
     ITEM: _item,
     "aten::native_dropout": _native_dropout,
     "aten::convolution": _convolution,
     "aten::convolution_backward": _convolution_backward,
     "aten::_to_copy": _to_copy,
+    "aten::copy_": _copy,
     "aten::nonzero": _nonzero,
     "aten::_scaled_dot_product_cudnn_attention": _cudnn_attention,
     "aten::_safe_softmax": _safe_softmax,
+    "aten::_fused_rms_norm": _fused_rms_norm,
+    "aten::_fused_rms_norm_backward": _fused_rms_norm_backward,
     "aten::_softmax": _softmax,
     "aten::_log_softmax": _softmax,
     "aten::_softmax_backward_data": _softmax_backward,

@@ -11,6 +11,7 @@ import torch
 from dovetail.errors import InvalidInput, NotModelled
 
 OURS = Path(__file__).parent
+PACKAGE = OURS.parent
 TORCH = Path(torch.__file__).parent
 CALLS_PYTORCH = (
     "__torch_dispatch__",
@@ -80,12 +81,14 @@ def under_autocast(where: str, line: str) -> InvalidInput:
     )
 
 
-def raised(error: Exception, where: str) -> InvalidInput:
+def raised(error: Exception, where: str) -> InvalidInput | NotModelled:
     """What a module raised, where, and what may help."""
     said = " ".join(str(error).split())
     line = raising_line(error.__traceback__)
     if ("meta tensor" in said and ("data" in said or "copy out" in said)) or "numpy" in said:
         return data_dependent("the numbers of a tensor", where, line)
+    if "SparseTensorImpl" in said:
+        return NotModelled(f"{where} has sparse gradients{line}, which are not modelled; leave sparse=True out")
     way = next((way for word, way in WAYS_OUT.items() if word in said), "")
     return InvalidInput(f"{where} raised {type(error).__name__}{line}: {said:.300}{way}")
 
@@ -99,11 +102,15 @@ def is_our_own(traceback: TracebackType | None) -> bool:
     return code is not None and OURS in Path(code.co_filename).parents and code.co_name not in CALLS_PYTORCH
 
 
-def user_line() -> str:
-    """' at FILE:LINE' of the innermost code on the stack that is neither PyTorch's nor ours."""
+def user_line(skipped: Path | None = None) -> str:
+    """' at FILE:LINE' of the innermost code on the stack that is neither PyTorch's nor ours, nor in `skipped`."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if _is_users(frame.f_code.co_filename):
+        name = frame.f_code.co_filename
+        parents = Path(name).parents
+        if PACKAGE in parents and OURS not in parents:
+            return ""  # whoever had it recorded
+        if _is_users(name) and skipped not in parents:
             return f" at {frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back
     return ""

@@ -117,7 +117,7 @@ def _prepared(
 ) -> tuple[_Runs, tuple[str, ...]]:
     """A copy of the module to run, and what is to be said of it already."""
     torch = torch_library()
-    from dovetail.importers.torch_copy import meta_copy, parameter_notes, settle, unwrapped
+    from dovetail.importers.torch_copy import meta_copy, parameter_notes, settle, unwrapped, window_notes
     from dovetail.importers.torch_inputs import read_inputs
     from dovetail.importers.torch_run import quiet
 
@@ -131,7 +131,8 @@ def _prepared(
     if not any(parameter.requires_grad for parameter in copied.parameters()):
         raise InvalidInput(f"{called} has no parameter that is trained, so there is no training to predict")
     masks = tuple(f"{mask} has no numbers and is taken to be of ones" for mask in inputs.assumed_masks())
-    return _Runs(copied, inputs, called, inputs.seq), parameter_notes(copied) + settle(copied) + masks
+    notes = parameter_notes(copied) + settle(copied) + masks + window_notes(copied, inputs.seq)
+    return _Runs(copied, inputs, called, inputs.seq), notes
 
 
 @dataclass(frozen=True, slots=True)

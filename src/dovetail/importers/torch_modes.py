@@ -22,6 +22,7 @@ from dovetail.importers.torch_flop import product_flop
 from dovetail.importers.torch_functions import FINITE, MOVES, WHOLE, at_home
 from dovetail.importers.torch_known import KnownNumbers
 from dovetail.importers.torch_memo import MetaResults
+from dovetail.importers.torch_operands import CHECKED, check_operands
 from dovetail.importers.torch_operators import DATA_DEPENDENT, SILENT, Call, Reader, Reading, reader_of
 from dovetail.importers.torch_recurrence import run_lstm
 from dovetail.importers.torch_tape import Tape, tensors_of
@@ -74,6 +75,8 @@ class OperatorListener(TorchDispatchMode):
                 return self._on_the_host(func, operator, args, kwargs)
             args, kwargs = self.tape.all_on_meta(args), self.tape.all_on_meta(kwargs)
             operands = tensors_of((*args, *kwargs.values()))
+        if operator.name in CHECKED:
+            check_operands(operator.name, args, self.known.of, self.tape.where)
         self.flop += product_flop(operator.name, args, kwargs)
         if self.is_muted or operator.name in SILENT:
             return self._results.run(func, args, kwargs)

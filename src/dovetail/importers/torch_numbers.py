@@ -6,14 +6,20 @@ known. Choices among unknown numbers, such as the experts of a token, are drawn 
 
 from __future__ import annotations
 
+from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import torch
 
+from dovetail.errors import NotModelled
+from dovetail.importers.torch_failures import user_line
 from dovetail.units import KIBI, MEBI
 
 MAX_WHOLE = MEBI  # whole numbers of a tensor that is followed: routes of a batch, not masks of long samples
 MAX_FLOATS = 64 * KIBI  # other numbers: positions, chances
+MOST_READS = 2_000  # style: a count; of one line, more than any released model's layers and experts read
+MAX_LINES = 3  # that notes name
 SEED = 0
 _DRAWN = """rand randn randint rand_like randn_like randint_like bernoulli bernoulli_ normal_ uniform_ exponential_
     random_ randperm"""
@@ -21,6 +27,7 @@ DRAWN = frozenset(f"aten::{name}" for name in _DRAWN.split())
 _EMPTY = "empty empty_like empty_strided empty_permuted new_empty new_empty_strided native_dropout"
 EMPTY = frozenset(f"aten::{name}" for name in _EMPTY.split())
 CHOICES = frozenset(f"aten::{name}" for name in ("topk", "sort", "argmax", "argmin", "argsort", "multinomial"))
+UNKNOWN_NUMBERS = "tensors have no data, so values that code reads, as .item() does, are 0.5, and 1 of integers"
 _KEY = "_numbers"
 
 
@@ -29,8 +36,10 @@ class Numbers:
 
     def __init__(self) -> None:
         self.notes: dict[str, None] = {}
+        self.has_guessed = False
         self._generator = torch.Generator().manual_seed(SEED)
         self._stale: set[int] = set()
+        self._reads: Counter[str] = Counter()  # of unknown numbers, by line of code
 
     def note(self, words: str) -> None:
         self.notes[words] = None
@@ -45,9 +54,21 @@ class Numbers:
         return found
 
     def guess(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Numbers for one that has none: halves, and ones of whole numbers."""
-        self.note("code reads numbers that are not known without data; halves and ones were given")
+        """Numbers for one that has none: halves, ones of whole numbers, and true; a note says where."""
+        self.has_guessed = True
         value = 0.5 if tensor.dtype.is_floating_point else 1
+        words = "true" if tensor.dtype == torch.bool else str(value)
+        line = user_line().removeprefix(" at ")
+        self._reads[line] += 1
+        if line and self._reads[line] > MOST_READS:
+            raise NotModelled(
+                f"{line} reads a tensor's value {MOST_READS:,} times, and {words} was assumed each time; a loop that "
+                "ends by a value is not modelled"
+            )
+        if list(self._reads).index(line) < MAX_LINES:
+            self.note(f"{Path(line).name or 'code'} reads a tensor's value (.item(), if); {words} was assumed")
+        else:
+            self.note("other lines too read the value of a tensor")
         return torch.full(tensor.shape, value, dtype=tensor.dtype)
 
     def run(self, func: Any, word: str, is_inplace: bool, args: Any, kwargs: Any) -> Any:

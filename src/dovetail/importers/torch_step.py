@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +13,7 @@ from unittest import mock
 import torch
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
-from dovetail.errors import DovetailError, InvalidInput, did_you_mean
+from dovetail.errors import DovetailError, InvalidInput, NotModelled, did_you_mean
 from dovetail.importers.torch_chances import settled_chances
 from dovetail.importers.torch_cuda import Autocast, cuda_functions
 from dovetail.importers.torch_dispatch import DispatchRecorder
@@ -22,17 +23,23 @@ from dovetail.importers.torch_run import quiet
 from dovetail.workload.dispatched import BACKWARD, FORWARD, OPTIMIZER, DispatchedStep
 
 AUTOCAST = {"bf16": torch.bfloat16, "fp16": torch.float16}
-OPTIMIZERS = {
+OPTIMIZERS: dict[str, Any] = {
     name.lower(): kind
     for name, kind in vars(torch.optim).items()
     if isinstance(kind, type) and issubclass(kind, torch.optim.Optimizer) and kind is not torch.optim.Optimizer
 }
+IMPLEMENTATIONS: dict[str, dict[str, bool]] = {
+    "fused": {"fused": True}, "foreach": {"foreach": True}, "for-loop": {"foreach": False},
+}  # fmt: skip
 Loss = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepJob:
-    """How a module is trained: autocast's dtype (empty for none), its optimizer, and whether layers are recomputed."""
+    """How a module is trained: autocast's dtype (empty for none), its optimizer, and whether layers are recomputed.
+
+    The optimizer is a class of torch.optim, such as adamw, with its implementation behind a colon: adamw:foreach.
+    """
 
     autocast: str = ""
     optimizer: str = "adamw"
@@ -42,9 +49,22 @@ class StepJob:
         if self.autocast and self.autocast not in AUTOCAST:
             message = f"autocast takes {' or '.join(AUTOCAST)}; got {self.autocast!r}"
             raise InvalidInput(message, "--autocast")
-        if self.optimizer not in OPTIMIZERS:
-            hint = did_you_mean(self.optimizer, OPTIMIZERS)
-            raise InvalidInput(f"torch.optim has no optimizer {self.optimizer!r}{hint}", "--optimizer")
+        if self.optimizer_name not in OPTIMIZERS:
+            hint = did_you_mean(self.optimizer_name, OPTIMIZERS)
+            raise InvalidInput(f"torch.optim has no optimizer {self.optimizer_name!r}{hint}", "--optimizer")
+        if self.implementation not in ("", *IMPLEMENTATIONS):
+            hint = did_you_mean(self.implementation, IMPLEMENTATIONS)
+            message = f"an optimizer runs {', '.join(IMPLEMENTATIONS)}; got {self.implementation!r}{hint}"
+            raise InvalidInput(message, "--optimizer")
+
+    @property
+    def optimizer_name(self) -> str:
+        return self.optimizer.partition(":")[0]
+
+    @property
+    def implementation(self) -> str:
+        """A key of `IMPLEMENTATIONS`; empty where it is left open: fused of Adam, foreach of others that have it."""
+        return self.optimizer.partition(":")[2]
 
 
 def recorded_step(
@@ -59,7 +79,7 @@ def recorded_step(
         quiet(),
         settled_chances(),
         torch.enable_grad(),
-        _fused_on_meta(),
+        fused_on_meta(),
         cuda_functions(autocast),
         _module_paths(model, recorder),
     ):
@@ -150,16 +170,26 @@ def _with_state(model: torch.nn.Module, job: StepJob) -> torch.optim.Optimizer:
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if not trained:
         raise InvalidInput(f"{type(model).__name__} has no parameter that is trained, so there is no step to predict")
-    kind = OPTIMIZERS[job.optimizer]
-    options: dict[str, Any] = {"fused": True} if job.optimizer in ("adam", "adamw") else {"foreach": True}
-    try:
+    kind = OPTIMIZERS[job.optimizer_name]
+    implementation = job.implementation or ("fused" if job.optimizer_name in ("adam", "adamw") else "foreach")
+    options = IMPLEMENTATIONS[implementation]
+    if inspect.signature(kind.step).parameters["closure"].default is inspect.Parameter.empty:
+        raise NotModelled(
+            f"{kind.__name__} runs the model several times in a step, by a closure, which is not modelled",
+            "--optimizer",
+        )
+    if not options.keys() <= inspect.signature(kind).parameters.keys():  # neither fused nor foreach, as Muon
+        if job.implementation:
+            message = f"torch.optim's {kind.__name__} has no {implementation} implementation; leave it out"
+            raise InvalidInput(message, "--optimizer")
+        options = {}
+    recorder = DispatchRecorder()
+    with _blamed(recorder, f"the optimizer {job.optimizer}"):
         optimizer = kind(trained, **options)
-    except TypeError:  # neither fused nor foreach, as Adafactor and LBFGS
-        optimizer = kind(trained)
-    for parameter in trained:
-        parameter.grad = torch.empty_like(parameter)
-    with DispatchRecorder():  # fused updates have no kernel on meta
-        optimizer.step()
+        for parameter in trained:
+            parameter.grad = torch.empty_like(parameter)
+        with recorder:  # fused updates have no kernel on meta
+            optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     return optimizer
 
@@ -185,7 +215,7 @@ def _checkpoint(model: torch.nn.Module) -> None:
 
 
 @contextlib.contextmanager
-def _fused_on_meta() -> Iterator[None]:
+def fused_on_meta() -> Iterator[None]:
     """Optimizers take meta tensors as those of a GPU."""
     with (
         mock.patch("torch.optim.optimizer._get_fused_kernels_supported_devices", return_value=["meta", "cuda"]),

@@ -25,6 +25,7 @@ WORKSPACE_BYTES = 32 * MEBI  # cuBLAS's on Hopper, for each thread that multipli
 NUM_WORKSPACES = 2  # the forward pass's thread and autograd's
 READS = frozenset({"aten._local_scalar_dense.default", "aten.nonzero.default", "aten.masked_select.default"})
 TO_HOST = "cpu"
+BY_LISTS = ("aten._foreach_", "aten._fused_")  # operators of an optimizer that take all tensors at once
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,10 @@ class HostPace:
     def operator_s(self, op: DispatchedOp, num_launches: int, *, is_recomputed: bool = False) -> float:
         """Of one operator; one that is recomputed runs its Python again, at the forward pass's pace."""
         if op.phase == OPTIMIZER:
-            return self.slowdown * (num_launches > 0) * self.more_kernels_s
+            # one by lists is part of `update_s` but for its launch; one tensor by tensor is called from Python without
+            # autograd, as a view is, and launched
+            call_s = 0.0 if op.name.startswith(BY_LISTS) or not op.name.startswith("aten.") else self.forward_view_s
+            return self.slowdown * (num_launches > 0) * (call_s + self.more_kernels_s)
         if op.is_compiled:
             return self.slowdown * num_launches * self.compiled_kernel_s
         is_forward = op.phase == FORWARD or is_recomputed
@@ -66,6 +70,23 @@ class HostPace:
             return self.slowdown * (self.forward_view_s if is_forward else self.backward_view_s)
         first_s = self.forward_kernel_s if is_forward else self.backward_kernel_s
         return self.slowdown * (first_s + (num_launches - 1) * self.more_kernels_s)
+
+
+# Kernels and steps of the first were fitted; of the others whole steps were compared, in fp32.
+FITTED_CHIP = "h200-sxm"
+COMPARED_CHIPS = ("h100-sxm", "a100-40gb-sxm", "a100-80gb-pcie", "v100-32gb-pcie", "l4")
+
+
+def outside_evidence(chip: str) -> tuple[str, ...]:
+    """What a step on `chip` rests on, where its kernels were not measured there; nothing on the chip that they were."""
+    if chip == FITTED_CHIP:
+        return ()
+    if chip in COMPARED_CHIPS:
+        return (f"kernels were fitted on {FITTED_CHIP}; of {chip} only steps in fp32 were compared",)
+    return (
+        f"outside the evidence: kernels were fitted on {FITTED_CHIP}, and follow from the bandwidth, caches, lanes and "
+        f"clock of {chip}",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -93,12 +114,16 @@ class EagerStep:
 
 
 def eager_step(step: DispatchedStep, chip: Chip, host: HostPace | None = None) -> EagerStep:
-    """`step` on one `chip`, at the clock that its power limit leaves over the whole step."""
+    """`step` on one `chip`, at the clock that its power limit leaves over the whole step.
+
+    The host takes `host.slowdown` times as long as the one that the chip was calibrated beside.
+    """
     host = host or HostPace()
+    host = replace(host, slowdown=host.slowdown * chip.calibration.host_slowdown)
     times = eager_times(step.ops, chip, has_tf32=step.has_tf32)
     launches = np.asarray(times.launches)
-    host_s = _host_s(step, host, launches)
-    reads = np.array([_is_read(op) for op in step.ops], dtype=np.bool_)
+    host_s = operator_host_s(step, host, launches)
+    reads = np.array([is_host_read(op) for op in step.ops], dtype=np.bool_)
     full = _timeline(times.stream_s, launches, host_s, reads, step.ops)
     load = Load(cost=replace(times.total(), host_s=full.step_s if full.wait_s > 0 else 0.0))
     clock_frac = float(sustained_clock_frac(load, chip))
@@ -137,7 +162,7 @@ def step_memory(step: DispatchedStep) -> StepMemory:
     return StepMemory(peak_bytes=found.peak_bytes, reserved_bytes=found.reserved_bytes)
 
 
-def _host_s(step: DispatchedStep, host: HostPace, launches: IntArray) -> list[float]:
+def operator_host_s(step: DispatchedStep, host: HostPace, launches: IntArray) -> list[float]:
     """The host's seconds before each operator is launched."""
     found = []
     was_update = is_entered = False
@@ -197,7 +222,7 @@ def _signature(op: DispatchedOp) -> object:
     return op.name, op.module, op.inputs, op.arguments
 
 
-def _is_read(op: DispatchedOp) -> bool:
+def is_host_read(op: DispatchedOp) -> bool:
     """Whether the host waits for the device here, to read what it computed."""
     if op.name in READS:
         return True

@@ -6,7 +6,9 @@ change. An operator that falls away stands as a view, which takes the device no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,18 +16,37 @@ import numpy as np
 
 from dovetail.hardware.chip import Chip
 from dovetail.step.eager import EagerStep, HostPace, eager_step
+from dovetail.step.eager_fusions import (
+    PRODUCTS,
+    freed,
+    packet_of,
+    with_fused_attention,
+    with_fused_gelu,
+    with_fused_loss,
+    with_fused_norms,
+    with_fused_rotary,
+    with_fused_update,
+    with_ops,
+)
 from dovetail.units import GIGA
-from dovetail.workload.dispatched import BACKWARD, FORWARD, OPTIMIZER, DispatchedOp, DispatchedStep, TensorMeta
+from dovetail.workload.dispatched import (
+    BACKWARD,
+    CAUSAL_MASK,
+    FORWARD,
+    OPTIMIZER,
+    DispatchedOp,
+    DispatchedStep,
+    TensorMeta,
+)
 
 LEAST_FRAC = 0.005  # of a step: less is not worth a word
 COLUMN_MULTIPLE = 64  # to which frameworks pad a vocabulary (Megatron-LM's make-vocab-size-divisible-by is 128)
 LEAST_VOCAB = 1024  # rows of a table below which a head is no large product
-PRODUCTS = ("aten.mm", "aten.addmm", "aten.linear", "aten.bmm", "aten.matmul")
+NARROW = ("bf16", "fp16")
 CONVOLUTIONS = ("aten.convolution", "aten.convolution_backward", "aten.cudnn_convolution")
 FLASH = "aten._scaled_dot_product_flash_attention"
 EFFICIENT = "aten._scaled_dot_product_efficient_attention"
-FREE = "aten.alias.default"
-NORM_PARTS = {"aten.pow", "aten.mean", "aten.rsqrt"}
+CUDNN = "aten._scaled_dot_product_cudnn_attention"
 IMMEDIATE = 1 / GIGA  # of a host that launches ahead of the device: it takes no time of the step
 
 Change = Callable[[DispatchedStep], DispatchedStep | None]
@@ -33,12 +54,16 @@ Change = Callable[[DispatchedStep], DispatchedStep | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """One change in words, the seconds of a step that it gains, and the module that gains the most of them."""
+    """One change in words, the seconds of a step that it gains, and where: the module and line that gain the most.
+
+    Numbers of repeated layers are left open in `module`; `line` is file:line, empty where the recording has none.
+    """
 
     change: str
     gain_s: float
     gain_frac: float
     module: str = ""
+    line: str = ""
 
 
 def advice_of(step: DispatchedStep, chip: Chip, host: HostPace | None = None) -> tuple[Advice, ...]:
@@ -51,52 +76,69 @@ def advice_of(step: DispatchedStep, chip: Chip, host: HostPace | None = None) ->
     host = host or HostPace()
     now = eager_step(step, chip, host)
     found = []
-    for words, change in _changes(step):
+    for words, change in _changes(step, chip):
         changed = change(step)
         if changed is None:
             continue
         then = eager_step(changed, chip, host)
-        found.append(
-            Advice(
-                change=words,
-                gain_s=now.step_s - then.step_s,
-                gain_frac=1 - then.step_s / now.step_s,
-                module=_where(now, then),
-            )
-        )
+        module, line = _upcast_at(step) if change is with_narrow_logits else _where(now, then)
+        gain_s = now.step_s - then.step_s
+        found.append(Advice(change=words, gain_s=gain_s, gain_frac=gain_s / now.step_s, module=module, line=line))
     ahead_s = eager_step(step, chip, replace(host, slowdown=IMMEDIATE)).step_s
-    words = "launch kernels ahead of the device, by torch.compile or CUDA graphs"
+    words = "host-bound: CUDA graphs or torch.compile(mode='reduce-overhead')"
     found.append(Advice(change=words, gain_s=now.step_s - ahead_s, gain_frac=1 - ahead_s / now.step_s))
-    worthwhile = [one for one in found if one.gain_frac >= LEAST_FRAC]
-    return tuple(sorted(worthwhile, key=lambda one: -one.gain_s))
+    return worthwhile(found)
 
 
-def _where(now: EagerStep, then: EagerStep) -> str:
-    """The module whose operators gain the most."""
-    gains: dict[str, float] = {}
+def worthwhile(found: Iterable[Advice]) -> tuple[Advice, ...]:
+    """Those that gain enough for a word, the largest gain first."""
+    return tuple(sorted((one for one in found if one.gain_frac >= LEAST_FRAC), key=lambda one: -one.gain_s))
+
+
+def _upcast_at(step: DispatchedStep) -> tuple[str, str]:
+    """The module and line of the first cast of logits to fp32: the code that would change."""
+    op = next(step.ops[cast] for cast, _ in _upcasts(step))
+    return layers_open(op.module), op.line
+
+
+def _where(now: EagerStep, then: EagerStep) -> tuple[str, str]:
+    """The module, over all layers, and within it the line, whose operators gain the most."""
+    gains: dict[str, float] = defaultdict(float)
+    lines: dict[tuple[str, str], float] = defaultdict(float)
     for op, gain_s in zip(now.step.ops, np.asarray(now.operator_s - then.operator_s).tolist(), strict=True):
-        if op.module:
-            gains[op.module] = gains.get(op.module, 0.0) + gain_s
-    return max(gains, key=lambda name: gains[name], default="")
+        module = layers_open(op.module)
+        gains[module] += gain_s if op.module else 0.0
+        lines[module, op.line] += gain_s if op.line else 0.0
+    module = max(gains, key=lambda name: gains[name], default="")
+    module = module if gains.get(module, 0.0) > 0 else ""
+    own = {line: gain_s for (where, line), gain_s in lines.items() if where == module or not module}
+    line = max(own, key=lambda name: own[name], default="")
+    return module, line if own.get(line, 0.0) > 0 else ""
 
 
-def _changes(step: DispatchedStep) -> Iterable[tuple[str, Change]]:
+def layers_open(module: str) -> str:
+    """A module's path with numbers of repeated layers left open."""
+    return re.sub(r"\b\d+\b", "*", module)
+
+
+def _changes(step: DispatchedStep, chip: Chip) -> Iterable[tuple[str, Change]]:
     for vocab in _uneven_vocabularies(step):
-        padded = -(-vocab // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
+        padded = _padded(vocab)
         yield f"pad the vocabulary from {vocab:,} to {padded:,}", partial(with_side, side=vocab, padded=padded)
     yield "lay images out with channels last (memory_format=torch.channels_last)", with_channels_last
+    if any(dtype == "tf32" for dtype, _ in chip.tensor.rates):
+        yield "run fp32 products in TF32: torch.set_float32_matmul_precision('high')", with_tf32
     yield "keep logits in the dtype of the model up to the loss, not in fp32", with_narrow_logits
-    yield "take torch.nn.functional.rms_norm in place of a norm written out", with_fused_norms
-    yield "say is_causal in place of a mask, so that attention skips what is masked", without_masks
-
-
-def _packet(op: DispatchedOp) -> str:
-    return op.name.rpartition(".")[0]
-
-
-def _with_ops(step: DispatchedStep, ops: list[DispatchedOp]) -> DispatchedStep | None:
-    """None where nothing is another; memory is that of the step as it was recorded."""
-    return None if tuple(ops) == step.ops else replace(step, ops=tuple(ops))
+    yield "use torch.nn.functional.rms_norm instead of a norm in separate operators", with_fused_norms
+    yield "use a fused rotary kernel (Liger, Transformer Engine) instead of separate operators", with_fused_rotary
+    yield "use gelu(approximate='tanh') instead of separate operators", with_fused_gelu
+    yield "use a fused cross-entropy (Liger, Apex), which keeps no fp32 logits", with_fused_loss
+    yield "pass fused=True to the optimizer", with_fused_update
+    yield "pass is_causal=True instead of a causal mask, so that attention skips what is masked", without_masks
+    fused = "use scaled_dot_product_attention, or FlexAttention where scores have a learned bias"
+    yield f"{fused}, so that scores are not written out", partial(with_fused_attention, is_math=False)
+    needs = "use FlexAttention: the mask of scaled_dot_product_attention needs a gradient"
+    yield f"{needs}, so PyTorch falls back to the math backend", partial(with_fused_attention, is_math=True)
 
 
 def _tables(step: DispatchedStep) -> set[int]:
@@ -105,17 +147,29 @@ def _tables(step: DispatchedStep) -> set[int]:
     return {tensor.shape[0] for tensor in tensors if len(tensor.shape) == 2 and tensor.shape[0] > tensor.shape[1]}
 
 
+def _padded(vocab: int) -> int:
+    return -(-vocab // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
+
+
 def _uneven_vocabularies(step: DispatchedStep) -> list[int]:
     """Columns of heads that are no multiple: their rows do not begin where loads of 16 bytes can."""
     heads = {
-        op.outputs[0].shape[-1] for op in step.ops if op.phase == FORWARD and _packet(op) in PRODUCTS and op.outputs
+        op.outputs[0].shape[-1] for op in step.ops if op.phase == FORWARD and packet_of(op) in PRODUCTS and op.outputs
     }
     return sorted(side for side in _tables(step) & heads if side >= LEAST_VOCAB and side % COLUMN_MULTIPLE)
 
 
+def uneven_vocabulary_s(step: DispatchedStep, chip: Chip, host: HostPace | None = None) -> float:
+    """Seconds of `step` that its heads take for having columns of no multiple."""
+    padded = step
+    for vocab in _uneven_vocabularies(step):
+        padded = with_side(padded, vocab, _padded(vocab)) or padded
+    return eager_step(step, chip, host).step_s - eager_step(padded, chip, host).step_s if padded is not step else 0.0
+
+
 def with_side(step: DispatchedStep, side: int, padded: int) -> DispatchedStep | None:
     """Every tensor with a side of `side` with one of `padded` in its place."""
-    return _with_ops(step, [_mapped(op, lambda tensor: _resized(tensor, side, padded)) for op in step.ops])
+    return with_ops(step, [_mapped(op, lambda tensor: _resized(tensor, side, padded)) for op in step.ops])
 
 
 def _mapped(op: DispatchedOp, change: Callable[[TensorMeta], TensorMeta]) -> DispatchedOp:
@@ -140,12 +194,12 @@ def _resized(tensor: TensorMeta, side: int, padded: int) -> TensorMeta:
 
 def with_channels_last(step: DispatchedStep) -> DispatchedStep | None:
     """Images of convolutional networks; where attention runs too, those of convolutions alone."""
-    if not any(_packet(op) in CONVOLUTIONS for op in step.ops):
+    if not any(packet_of(op) in CONVOLUTIONS for op in step.ops):
         return None
     has_attention = any("scaled_dot_product" in op.name for op in step.ops)
-    return _with_ops(
+    return with_ops(
         step,
-        [_mapped(op, _channels_last) if _packet(op) in CONVOLUTIONS or not has_attention else op for op in step.ops],
+        [_mapped(op, _channels_last) if packet_of(op) in CONVOLUTIONS or not has_attention else op for op in step.ops],
     )
 
 
@@ -159,79 +213,85 @@ def _channels_last(tensor: TensorMeta) -> TensorMeta:
 
 
 def with_narrow_logits(step: DispatchedStep) -> DispatchedStep | None:
-    """Tensors of a vocabulary's columns in bf16 that a cast has made fp32; the cast falls away."""
-    tables = _tables(step)
-    ops = []
-    for op in step.ops:
-        is_logits = op.phase != OPTIMIZER and any(_is_wide(tensor, tables) for tensor in (*op.inputs, *op.outputs))
-        changed = _mapped(op, lambda tensor: _narrowed(tensor, tables)) if is_logits else op
-        is_cast = is_logits and _packet(op) == "aten._to_copy"
-        ops.append(replace(changed, name=FREE, arguments=()) if is_cast else changed)
-    has_cast = any(_packet(old) == "aten._to_copy" and new.name == FREE for old, new in zip(step.ops, ops, strict=True))
-    return _with_ops(step, ops) if has_cast else None
+    """Logits up to the loss, and their gradient, in the dtype of the product that made them; the casts fall away."""
+    ops = list(step.ops)
+    for cast, loss in _upcasts(step):
+        wide, narrow = step.ops[cast].outputs[0], step.ops[cast].inputs[0]
+        back = _cast_back(step, loss, wide)
+        to_narrow = partial(_narrowed, columns=wide.shape[-1], dtype="" if narrow is None else narrow.dtype)
+        for place in range(cast, back + 1):
+            ops[place] = _mapped(ops[place], to_narrow)
+        ops[cast] = freed(ops[cast])
+        if step.ops[back].phase == BACKWARD:
+            ops[back] = freed(ops[back])
+    return with_ops(step, ops)
 
 
-def _is_wide(tensor: TensorMeta | None, tables: set[int]) -> bool:
-    return (
-        tensor is not None
-        and tensor.dtype == "fp32"
-        and len(tensor.shape) > 1
-        and tensor.shape[-1] in tables
-        and tensor.shape[-1] >= LEAST_VOCAB
-    )
+def _upcasts(step: DispatchedStep) -> Iterator[tuple[int, int]]:
+    """Places of casts to fp32 of logits that a product has made, each with the softmax of the loss that reads them.
 
-
-def _narrowed(tensor: TensorMeta, tables: set[int]) -> TensorMeta:
-    return replace(tensor, dtype="bf16") if _is_wide(tensor, tables) else tensor
-
-
-def with_fused_norms(step: DispatchedStep) -> DispatchedStep | None:
-    """Runs of operators in one module that square, average and invert a root: one kernel forward, one backward."""
-    norms = {
-        module
-        for module in {op.module for op in step.ops if _packet(op) == "aten.rsqrt" and op.module}
-        if {_packet(op) for op in step.ops if op.module == module and op.phase == FORWARD} >= NORM_PARTS
-        and not any(_packet(op) in PRODUCTS for op in step.ops if op.module == module)
-    }
-    ops, is_open = list(step.ops), ("", "")
-    for index, op in enumerate(step.ops):
-        if op.module not in norms or op.phase not in (FORWARD, BACKWARD):
-            is_open = ("", "")
+    None where the head has fp32 weights: it runs under autocast, which casts logits for the loss whatever the code
+    does.
+    """
+    for loss, op in enumerate(step.ops):
+        if packet_of(op) != "aten._log_softmax" or op.phase != FORWARD or op.outputs[0].shape[-1] < LEAST_VOCAB:
             continue
-        if (op.module, op.phase) == is_open:
-            ops[index] = replace(op, name=FREE, arguments=())
+        columns = op.outputs[0].shape[-1]
+        updated = (tensor for one in step.ops if one.phase == OPTIMIZER for tensor in one.inputs if tensor is not None)
+        if any(tensor.dtype == "fp32" and len(tensor.shape) > 1 and columns in tensor.shape for tensor in updated):
             continue
-        is_open = (op.module, op.phase)
-        ops[index] = _fused_norm(op, [each for each in step.ops[index:] if each.module == op.module])
-    return _with_ops(step, ops)
+        for place in range(loss - 1, -1, -1):
+            one = step.ops[place]
+            if not one.outputs or one.outputs[0].shape[-1:] != (columns,):
+                continue
+            if packet_of(one) in PRODUCTS:
+                break  # in this dtype from the start
+            given = one.inputs[0] if one.inputs else None
+            if packet_of(one) == "aten._to_copy" and _is_upcast(given, one.outputs[0]):
+                yield place, loss
+                break
 
 
-def _fused_norm(first: DispatchedOp, run: list[DispatchedOp]) -> DispatchedOp:
-    """One norm over the last side of what `first` reads, in the dtype of what comes in and goes out of the module."""
-    whole = max((tensor for tensor in first.inputs if tensor is not None), key=lambda tensor: tensor.num_elements)
-    dtypes = [tensor.dtype for op in run if op.phase == first.phase for tensor in (*op.inputs, *op.outputs) if tensor]
-    narrow = replace(whole, dtype="bf16" if "bf16" in dtypes else whole.dtype)
-    arguments = (("normalized_shape", (narrow.shape[-1],)),)
-    name = "aten._fused_rms_norm.default" if first.phase == FORWARD else "aten._fused_rms_norm_backward.default"
-    inputs = (narrow,) if first.phase == FORWARD else (narrow, narrow)
-    return replace(first, name=name, inputs=inputs, outputs=(narrow,), arguments=arguments)
+def _is_upcast(given: TensorMeta | None, made: TensorMeta) -> bool:
+    return given is not None and given.dtype in NARROW and made.dtype == "fp32"
+
+
+def _cast_back(step: DispatchedStep, loss: int, wide: TensorMeta) -> int:
+    """The place of the cast of the logits' gradient to the dtype that they had; the loss's own where there is none."""
+    for place in range(loss, len(step.ops)):
+        op = step.ops[place]
+        if op.phase != BACKWARD or packet_of(op) != "aten._to_copy" or op.inputs[0] is None:
+            continue
+        if op.inputs[0].shape == wide.shape and _is_upcast(op.outputs[0], op.inputs[0]):
+            return place
+    return loss
+
+
+def _narrowed(tensor: TensorMeta, columns: int, dtype: str) -> TensorMeta:
+    is_logits = len(tensor.shape) > 1 and tensor.shape[-1] == columns and tensor.dtype == "fp32"
+    return replace(tensor, dtype=dtype) if is_logits else tensor
+
+
+def with_tf32(step: DispatchedStep) -> DispatchedStep | None:
+    """Products of fp32 in TF32; none where they run in it already, or there are none."""
+    products = (op for op in step.ops if packet_of(op) in PRODUCTS)
+    has_fp32 = any(tensor is not None and tensor.dtype == "fp32" for op in products for tensor in op.inputs)
+    return replace(step, has_tf32=True) if has_fp32 and not step.has_tf32 else None
 
 
 def without_masks(step: DispatchedStep) -> DispatchedStep | None:
-    """Attention of a mask of queries by keys as flash attention that is causal."""
-    return _with_ops(step, [_causal(op) for op in step.ops])
+    """Attention under a mask that is known to be causal as flash attention that is causal."""
+    return with_ops(step, [_causal(op) for op in step.ops])
+
+
+MASKED = {EFFICIENT: 3, f"{EFFICIENT}_backward": 4, CUDNN: 3, f"{CUDNN}_backward": 8}  # place of the mask
 
 
 def _causal(op: DispatchedOp) -> DispatchedOp:
-    packet = _packet(op)
-    if packet not in (EFFICIENT, f"{EFFICIENT}_backward"):
-        return op
-    at = 3 if packet == EFFICIENT else 4
-    mask = op.inputs[at] if at < len(op.inputs) else None
-    if mask is None or len(mask.shape) < 2 or mask.shape[-1] != mask.shape[-2]:
+    at = MASKED.get(packet_of(op), len(op.inputs))
+    arguments = dict(op.arguments)
+    if at >= len(op.inputs) or op.inputs[at] is None or not arguments.pop(CAUSAL_MASK, False):
         return op
     inputs = (*op.inputs[:at], None, *op.inputs[at + 1 :])
-    arguments = tuple((name, True if name == "is_causal" else value) for name, value in op.arguments)
-    if "is_causal" not in dict(arguments):
-        arguments += (("is_causal", True),)
-    return replace(op, name=op.name.replace(EFFICIENT, FLASH), inputs=inputs, arguments=arguments)
+    arguments["is_causal"] = True
+    return replace(op, name=op.name.replace(EFFICIENT, FLASH), inputs=inputs, arguments=tuple(arguments.items()))

@@ -66,6 +66,11 @@ def test_rows_that_no_call_is_known_of_are_left_out_and_counted():
     assert len(one.kinds) == 1
 
 
+def test_rows_whose_sizes_are_wrong_are_not_said_to_be_of_an_unknown_operator():
+    [one] = prepared(table(("neg", "8192x4096", "fwd"), ("head", "bogus", "fwd")), TableContext())
+    assert one.skipped == (("rows of head without its 3 sizes, or with a pass other than fwd, bwd, dgrad, wgrad", 1),)
+
+
 @pytest.mark.parametrize("row", [("neg", "8192", "fwd"), ("neg", "0x4096", "fwd"), ("neg", "8x8", "sideways")])
 def test_words_that_do_not_give_the_sizes_give_no_call(row):
     assert calls(*row) == ()

@@ -8,7 +8,7 @@ import pytest
 
 from dovetail.errors import InvalidInput
 from dovetail.hardware.catalog import chips
-from dovetail.step.eager import HostPace, eager_step, recomputed_from, step_memory
+from dovetail.step.eager import HostPace, eager_step, outside_evidence, recomputed_from, step_memory
 from dovetail.workload.dispatched import BACKWARD, DispatchedOp, DispatchedStep, TensorMeta
 
 CHIP = chips["h200-sxm"]()
@@ -58,9 +58,20 @@ def test_small_kernels_take_the_pace_of_the_host_and_large_ones_that_of_the_devi
 def test_twice_as_slow_a_host_doubles_a_step_that_waits_for_it() -> None:
     ops = step(*(add(1024) for _ in range(50)))
     once, twice = (eager_step(ops, CHIP, HostPace(slowdown=times)).step_s for times in (1.0, 2.0))
+    slow = replace(CHIP, calibration=replace(CHIP.calibration, host_slowdown=2.0))
+    assert eager_step(ops, slow).step_s == twice
+    assert eager_step(ops, slow, HostPace(slowdown=0.5)).step_s == once
     assert twice == pytest.approx(2 * once, rel=0.05)
     with pytest.raises(InvalidInput, match="positive number of times"):
         HostPace(slowdown=0.0)
+
+
+def test_an_update_tensor_by_tensor_is_called_from_python_and_one_by_lists_is_launched_alone() -> None:
+    host, plain = HostPace(), add(1024, "optimizer")
+    lists = replace(plain, name="aten._foreach_add.List")
+    assert host.operator_s(lists, 1) == host.more_kernels_s
+    assert host.operator_s(plain, 1) == pytest.approx(host.forward_view_s + host.more_kernels_s)
+    assert host.operator_s(plain, 0) == 0
 
 
 def test_views_and_modules_cost_the_host_alone() -> None:
@@ -116,3 +127,9 @@ def test_recomputed_operators_pay_the_forward_pace_and_hooks_of_what_is_saved() 
     assert again.step_s - plain.step_s == pytest.approx(2 * (each_s + hooks_s), rel=0.02)
     twice = eager_step(layers(is_again=True), CHIP, HostPace(slowdown=2.0))
     assert twice.step_s == pytest.approx(2 * again.step_s, rel=0.05)
+
+
+def test_steps_on_chips_that_no_kernel_was_measured_on_say_so():
+    assert outside_evidence("h200-sxm") == ()
+    assert "only steps in fp32 were compared" in outside_evidence("a100-40gb-sxm")[0]
+    assert outside_evidence("mi300x")[0].startswith("outside the evidence: kernels were fitted on h200-sxm")

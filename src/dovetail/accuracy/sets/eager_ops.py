@@ -268,6 +268,14 @@ def calls(kind: str, what: str, way: str) -> Calls:
     return _SIZED[kind][0](kind, extents, way) if kind in _SIZED else _WORDED[kind][0](kind, what, way)
 
 
+def _left_out(kind: str) -> str:
+    """Words on rows of a kind that give no call."""
+    made = _SIZED.get(kind) or _WORDED.get(kind)
+    if made is None:
+        return f"rows of {kind[:40]}, which is not modelled"
+    return f"rows of {kind} without its {made[1]} sizes, or with a pass other than {', '.join(_PASSES)}"
+
+
 def alone_s(rows: Sequence[Calls], is_backward: Sequence[bool], num_gradients: Sequence[int], chip: Chip) -> FloatArray:
     """Seconds of each call from an idle queue with cold caches; a gradient is no sooner than autograd hands it out."""
     times = eager_times(list(chain.from_iterable(rows)), chip, Setting.ALONE)
@@ -309,7 +317,7 @@ def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, 
             measured=table.positive("time_us") * MICRO,
             predicted=predicted,
             promise=promise_for(chip, "h200 eager operators"),
-            skipped=tuple((f"rows of {kind[:40]}, which is not modelled", n) for kind, n in sorted(unknown.items())),
+            skipped=tuple((_left_out(kind), count) for kind, count in sorted(unknown.items())),
         ),
     )
 

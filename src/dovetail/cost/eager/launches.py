@@ -118,9 +118,14 @@ def register(*names: str) -> Callable[[Lowering], Lowering]:
     return remember
 
 
+def packet_of(name: str) -> str:
+    """An operator's name without its overload."""
+    return name.rpartition(".")[0] if name.count(".") > 1 else name
+
+
 def lowering_of(name: str) -> Lowering:
     """What turns a dispatched operator into kernels: by its whole name, without its overload, not in place."""
-    packet = name.rpartition(".")[0] if name.count(".") > 1 else name
+    packet = packet_of(name)
     for known in (name, packet, packet.removesuffix("_")):
         if known in lowerings:
             return lowerings[known]

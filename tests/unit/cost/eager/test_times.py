@@ -345,3 +345,28 @@ def test_a_norm_of_rows_that_lie_apart_copies_them_first():
     assert names == ["strided copy", "norm"]
     back = call("native_layer_norm_backward.default", (apart, apart, weight), rows, **more)
     assert kernel_names(back)[:3] == ["strided copy", "strided copy", "norm backward"]
+
+
+def test_copies_of_sharded_parameters_move_every_byte_in_and_out_at_the_pace_of_hbm():
+    gathered, part = dense(8, 32 * 2**20), dense(8, 16 * 2**20)
+    split = call("split_with_sizes_copy.out", (gathered, part, part), part)
+    narrow, wide = dense(256 * 2**20), dense(8, 32 * 2**20, dtype="fp32")
+    joined = call("_chunk_cat.out", (narrow, wide), wide)
+    assert seconds(split) == pytest.approx(2 * gathered.num_bytes / HBM, rel=0.15)
+    assert seconds(joined) == pytest.approx((narrow.num_bytes + wide.num_bytes) / HBM, rel=0.15)
+    assert kernel_names(joined) == ["chunk_cat"]
+
+
+def test_a_number_where_a_mask_is_true_is_a_masked_fill_of_the_whole():
+    rows, mask = dense(1, 8192, 4096), dense(1, 8192, dtype="bool")
+    number = dense()
+    put = call("index_put_.default", (rows, mask, number), rows, accumulate=False)
+    assert kernel_names(put) == ["strided masked_fill"]
+    assert rows.num_bytes / HBM < seconds(put) < 8 * rows.num_bytes / HBM  # element by element, by its strides
+
+
+def test_a_mask_of_several_dims_picks_among_the_rows_that_it_covers():
+    rows, mask = dense(4, 2048, 1024), dense(4, 2048, dtype="bool")
+    put = call("index_put_.default", (rows, mask, dense(8192, 1024)), rows, accumulate=False)
+    one_dim = call("index_put_.default", (dense(8192, 1024), dense(8192, dtype="bool"), dense(8192, 1024)), rows)
+    assert seconds(put) == pytest.approx(seconds(one_dim))

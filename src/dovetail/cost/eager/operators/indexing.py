@@ -11,6 +11,7 @@ from dovetail.cost.eager.launches import (
     first,
     flag,
     item_bytes,
+    launched,
     number,
     register,
     result,
@@ -181,12 +182,18 @@ def scattered(op: DispatchedOp) -> Launched:
 
 @register("aten.index_put", "aten._index_put_impl_", "aten._unsafe_index_put")
 def index_put(op: DispatchedOp) -> Launched:
-    """Overwriting picks places one by one; accumulating sorts the indices and adds up in that order."""
+    """Overwriting picks places one by one; accumulating sorts the indices and adds up in that order.
+
+    One number where a mask is true is a masked fill, as Python's own numbers stay on the host (PyTorch,
+    TensorAdvancedIndexing.cpp, canDispatchToMaskedFill).
+    """
     target, values = first(op), tensors(op)[-1]
     copied = () if "_." in op.name else copy_launch(result(op), target)
     indices = list(tensors(op)[1:-1])
+    if len(indices) == 1 and indices[0].dtype == "bool" and not values.shape and not flag(op, "accumulate"):
+        return (*copied, *_masked_fill(target, indices[0]))
     count = max((one.num_elements for one in indices), default=1)
-    rest = prod(target.shape[len(indices) :])
+    rest = prod(target.shape[sum(len(one.shape) if one.dtype == "bool" else 1 for one in indices) :])
     elements = max(float(count) * rest, float(values.num_elements))
     num_bytes = elements * item_bytes(target)
     if any(one.dtype == "bool" for one in indices):
@@ -205,6 +212,14 @@ def index_put(op: DispatchedOp) -> Launched:
         block_wait_cycles=RUN_CLOCKS * run if is_run else 0.0,
     )
     return (*copied, *sort_launches(float(count)), added)
+
+
+def _masked_fill(target: TensorMeta, mask: TensorMeta) -> Launched:
+    """A mask of the first dims of `target`, the same for all that lies in the others."""
+    strides = (*mask.strides, *(0,) * (len(target.shape) - len(mask.shape)))
+    whole = TensorMeta(shape=target.shape, strides=strides, dtype=mask.dtype)
+    filled = DispatchedOp(name="aten.masked_fill_.Scalar", inputs=(target, whole), outputs=(target,))
+    return launched(filled)
 
 
 def sort_launches(count: float) -> Launched:
