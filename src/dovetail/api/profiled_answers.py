@@ -14,9 +14,12 @@ from dovetail.hardware.chip import Chip
 from dovetail.hardware.measured import Profile
 
 
-def profile_compared(file: str, chip: Chip | None) -> tuple[Profiled, Prepared]:
-    """A trace on the chip that was given, or else on the one that it names; as itself, and as a set to be scored."""
-    profile = load_profile(Path(file))
+def profile_compared(file: str, chip: Chip | None, read: Profile | None = None) -> tuple[Profiled, Prepared]:
+    """A trace on the chip that was given, or else on the one that it names; as itself, and as a set to be scored.
+
+    `read` is the profile in the file, where it has been read before.
+    """
+    profile = read if read is not None else load_profile(Path(file))
     on = chip if chip is not None else _named_chip(profile, file)
     found = profiled(profile, on)
     if not found.rows:

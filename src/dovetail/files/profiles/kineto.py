@@ -65,6 +65,7 @@ class Events:
     id: array[int] = field(default_factory=lambda: array("q"))
     call: array[int] = field(default_factory=lambda: array("q"))
     kernel_s: array[float] = field(default_factory=lambda: array("d"))
+    kernel_begin_s: array[float] = field(default_factory=lambda: array("d"))  # empty where a trace has no clock
     kernel_id: array[int] = field(default_factory=lambda: array("q"))
     kernel_launch: array[int] = field(default_factory=lambda: array("q"))
     kernel: array[int] = field(default_factory=lambda: array("q"))
@@ -72,7 +73,7 @@ class Events:
     calls: dict[HostCall, int] = field(default_factory=dict)
     kernels: dict[Kernel, int] = field(default_factory=dict)
     threads: dict[str, int] = field(default_factory=dict)
-    steps: set[str] = field(default_factory=set)
+    steps: dict[str, tuple[float, float]] = field(default_factory=dict)  # begin and end on the host
     devices: tuple[str, ...] = ()
     num_ranks: int = 1
 
@@ -109,7 +110,8 @@ class Events:
 
     def _host(self, event: dict[str, Any], name: str, args: dict[str, Any], *, is_operator: bool) -> None:
         if name.startswith(_STEP):
-            self.steps.add(name)
+            begin_s = _moment_s(event, "ts", name)
+            self.steps.setdefault(name, (begin_s, begin_s + _duration_s(event, name)))
         is_recorded = "Sequence number" in args and not _whole(args.get("Fwd thread id"))
         recorded = ("Input Dims", "Input type", "Concrete Inputs") if is_operator and is_known(name) else ()
         call = HostCall(name, is_operator, is_recorded, *(_text(args.get(key)) for key in recorded))
@@ -123,6 +125,7 @@ class Events:
         between = is_copy and any(word in name for word in ("HtoD", "DtoH", "HostToDevice", "DeviceToHost"))
         stream = f"{_whole(args.get('device'))}:{_whole(args.get('stream'))}"
         kernel = Kernel(name, stream, between, *(_message(args) if name.startswith("nccl") else ()))
+        self.kernel_begin_s.append(_moment_s(event, "ts", name))
         self.kernel_s.append(_duration_s(event, name))
         self.kernel_id.append(_id(args))
         self.kernel_launch.append(_whole(args.get("correlation")))

@@ -14,6 +14,7 @@ from typing import TypeVar
 from dovetail.files.profiles.aten_calls import Row
 from dovetail.files.profiles.call_tree import NO_CALL, CallTree
 from dovetail.files.profiles.kineto import Events, Kernel
+from dovetail.files.profiles.kineto_steps import profiled_steps
 from dovetail.files.text import one_line
 from dovetail.hardware.measured import LeftOut, MeasuredExchange, MeasuredOp, Profile
 
@@ -66,6 +67,7 @@ def profile_of(events: Events, tree: CallTree, source: str) -> Profile:
         num_steps=len(events.steps),
         num_ranks=events.num_ranks,
         is_host_time=is_host_time,
+        steps=profiled_steps(events),
     )
 
 

@@ -18,17 +18,37 @@ from dovetail.files.profiles.chakra_profile import read_chakra
 from dovetail.files.profiles.json_stream import members
 from dovetail.files.profiles.kineto import EVENTS, Events
 from dovetail.files.profiles.kineto_ops import profile_of
-from dovetail.files.text import one_line, quoted
+from dovetail.files.text import is_file, one_line, quoted
 from dovetail.hardware.measured import Profile
-from dovetail.units import GIBI
+from dovetail.units import GIBI, KIBI
 
 MAX_TEXT_BYTES = int(GIBI)  # once unpacked
+_BEGINNING_BYTES = int(64 * KIBI)
 _GZIP = b"\x1f\x8b"
 _LOG = logging.getLogger(__name__)
 
 
-def load_profile(file: Path) -> Profile:
-    """The profile in `file`; raises where it holds no operator that was measured, with one line that says why."""
+def names_trace(file: Path) -> bool:
+    """Whether a file that stands looks like a trace of PyTorch's profiler; one that is packed does, whatever it is."""
+    if not is_file(file):
+        return False
+    if file.name.lower().endswith((".json.gz", ".pt.trace.json", ".et")):
+        return True
+    if file.suffix.lower() != ".json":
+        return False
+    try:
+        with open(file, "rb") as stream:
+            beginning = stream.read(_BEGINNING_BYTES).decode("utf-8", errors="replace")
+    except OSError:
+        return False
+    return f'"{EVENTS}"' in beginning or ('"deviceProperties"' in beginning and '"schemaVersion"' in beginning)
+
+
+def load_profile(file: Path, *, needs_operators: bool = True) -> Profile:
+    """The profile in `file`; raises where it holds no operator that was measured, with one line that says why.
+
+    Where it need not have any, a trace with whole steps alone is one too.
+    """
     shown = one_line(str(file))
     _LOG.info("reading %s", shown)
     try:
@@ -39,7 +59,8 @@ def load_profile(file: Path) -> Profile:
                 events = _events(stream)
                 tree = nested_tree(events)
         profile = profile_of(events, tree, one_line(file.name))
-        _check_holds(profile)
+        if needs_operators or not profile.steps:
+            _check_holds(profile)
     except DovetailError as error:
         raise type(error)(error.message, shown) from None
     return profile
