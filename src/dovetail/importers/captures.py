@@ -43,7 +43,9 @@ class CaptureJob:
 
     @property
     def has_sizes(self) -> bool:
-        """Whether batch and length say something of the capture: not of a module with example inputs of its own."""
+        """Whether batch and length say something of the capture: not where example inputs say both."""
+        if self.example_inputs is not None:
+            return False
         if isinstance(self.model, str | PathLike):
             return is_config(os.fspath(self.model)) or is_onnx(os.fspath(self.model))
         return config_of_value(self.model) is not None
@@ -214,12 +216,12 @@ def _inputs_of(asked: CaptureJob, model: Any, inputs: Any) -> Examples:
         inputs = inputs_from_text(inputs)
     if inputs is None and has_examples(model):
         return examples_of(model, asked.batch, asked.seq)
-    if asked.batch or asked.seq:
-        message = "--batch and --seq are for a configuration or an ONNX file; of a module its example inputs say both"
-        raise InvalidInput(message)
     if inputs is None:
         message = f"nothing says what {type(model).__name__} is called with; return (module, inputs) from its factory"
         raise InvalidInput(f"{message}, or say --inputs 'x:float32[2,512]'")
+    if asked.batch or asked.seq:
+        message = "example inputs say batch and length; leave --batch and --seq out"
+        raise InvalidInput(message)
     return Examples(inputs=inputs)
 
 

@@ -40,7 +40,9 @@ def check_target(target: str) -> None:
         return
     place, _, factory = target.rpartition(":")
     if not place or not factory.isidentifier():
-        hint = f"; name its factory: {one_line(target)}:NAME" if target.lower().endswith(CODE) else f"; {_WAY}"
+        hint = f"; {_WAY}"
+        if target.lower().endswith(CODE):
+            hint = f"; name its factory: {one_line(target)}:NAME, or run it as a job: --world-size 64"
         raise InvalidInput(f"{quoted(target)} is nothing to capture{hint}")
 
 

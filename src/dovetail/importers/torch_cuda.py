@@ -17,6 +17,9 @@ import torch
 import torch.nn.functional as F  # noqa: N812  the name everyone gives it
 from torch.overrides import TorchFunctionMode
 
+from dovetail.errors import NotModelled
+from dovetail.importers.torch_failures import user_line
+
 aten = torch.ops.aten
 AWAY = ("cuda", "xpu", "mps", "hpu", "npu")
 # ATen/autocast_mode.h, torch 2.11: functions that run in the lower precision, in fp32, with an output in fp32, and in
@@ -97,8 +100,8 @@ class CudaFunctions(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
-        if name in _MOVES or "device" in kwargs:
-            args, kwargs = _at_home(name, args, kwargs)
+        if name in MOVES or "device" in kwargs:
+            args, kwargs = at_home(name, args, kwargs)
             if name in AWAY:
                 return args[0]
         whole = WHOLE.get(func)
@@ -129,15 +132,17 @@ class CudaFunctions(TorchFunctionMode):
         ignored: int = -100,
         smoothing: float = 0.0,
     ) -> Any:
-        """In two parts, as autocast sees it: it casts what goes into the logarithm, and that in one kernel."""
+        """In two parts: the logarithm in the dtype of what it gets, which it names itself, and the rest in fp32.
+
+        Seen in profiles of BERT under autocast (torch 2.11): `_log_softmax` and its gradient are in bf16.
+        """
         if smoothing or target.is_floating_point():
             return F.cross_entropy(
                 input.float(), target, weight, None, ignored, None, _REDUCTIONS[reduction], smoothing
             )
         dim = 0 if input.dim() == 1 else 1
-        logs = _log_softmax(input, dim, dtype=torch.float32)
-        logs = torch.log_softmax(input.float(), dim) if logs is NotImplemented else logs
-        return torch._C._nn.nll_loss_nd(logs, target, weight, reduction, ignored)
+        logs = torch.log_softmax(input, dim)
+        return torch._C._nn.nll_loss_nd(logs.float(), target, weight, reduction, ignored)
 
     def _under_autocast(self, name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
         assert self.autocast.dtype is not None
@@ -191,10 +196,10 @@ def _floats(values: Any) -> list[torch.Tensor]:
     return [tensor for value in values for tensor in _floats(value)]
 
 
-_MOVES = ("to", *AWAY)
+MOVES = ("to", *AWAY)
 
 
-def _at_home(name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
+def at_home(name: str, args: Any, kwargs: Any) -> tuple[Any, Any]:
     """The call with every accelerator named in it replaced by meta."""
     if name == "to":
         args = (*args[:1], *("meta" if _is_away(value) else value for value in args[1:]))
@@ -216,17 +221,37 @@ def _dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = 
 
 
 def _rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: Any = None) -> Any:
-    if not input.is_meta:
+    if not input.is_meta or (weight is not None and weight.dtype != input.dtype):  # of two dtypes CUDA has no kernel
         return NotImplemented
-    return aten._fused_rms_norm(input, list(normalized_shape), weight, eps)[0]
+    return FusedRmsNorm.apply(input, weight, list(normalized_shape), eps)
+
+
+class FusedRmsNorm(torch.autograd.Function):
+    """An RMS norm and its gradient as one operator each, which autograd takes apart on meta."""
+
+    @staticmethod
+    def forward(ctx: Any, input: Any, weight: Any, shape: list[int], eps: Any) -> Any:
+        with torch._C._AutoDispatchBelowAutograd():
+            made, rstd = aten._fused_rms_norm(input, shape, weight, eps)
+        ctx.save_for_backward(input, rstd, weight)
+        ctx.shape = shape
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Any) -> Any:
+        input, rstd, weight = ctx.saved_tensors
+        wanted = [ctx.needs_input_grad[0], weight is not None and ctx.needs_input_grad[1]]
+        with torch._C._AutoDispatchBelowAutograd():
+            made = aten._fused_rms_norm_backward(gradient, input, ctx.shape, rstd, weight, wanted)
+        return made[0], made[1], None, None
 
 
 def _softmax_of(operator: Any) -> Callable[..., Any]:
-    """CUDA reads 16-bit numbers and writes fp32 in one kernel where code asks for a softmax in fp32."""
+    """CUDA reads fp16 and writes fp32 in one kernel where code wants a softmax in fp32; it casts bf16 first."""
 
     def made(input: Any, dim: Any = None, *rest: Any, dtype: Any = None, **_more: Any) -> Any:
         told = dtype or next((one for one in rest if isinstance(one, torch.dtype)), None)
-        is_half = isinstance(input, torch.Tensor) and input.is_meta and input.dtype in (torch.bfloat16, torch.float16)
+        is_half = isinstance(input, torch.Tensor) and input.is_meta and input.dtype == torch.float16
         if not is_half or told != torch.float32 or not isinstance(dim, int):
             return NotImplemented
         return operator(input, dim, True)
@@ -366,6 +391,16 @@ def _math_attention(query: Any, key: Any, value: Any, mask: Any, dropout_p: floa
     return made
 
 
+def _recurrence(kind: str) -> Callable[..., Any]:
+    """On a GPU all positions are one call of cuDNN, whose time nothing we have measured says."""
+
+    def refused(*_args: Any, **_kwargs: Any) -> Any:
+        way = "; the model alone is captured without a chip" if kind == "LSTM" else ""
+        raise NotModelled(f"nn.{kind}{user_line()} is one call of cuDNN on a GPU, whose time is not modelled{way}")
+
+    return refused
+
+
 _softmax, _log_softmax = _softmax_of(aten._softmax), _softmax_of(aten._log_softmax)
 WHOLE: dict[Any, Callable[..., Any]] = {
     torch.softmax: _softmax,
@@ -377,12 +412,19 @@ WHOLE: dict[Any, Callable[..., Any]] = {
     torch.dropout: lambda input, p, train: _dropout(input, p, train),
     F.rms_norm: _rms_norm,
     torch.rms_norm: _rms_norm,
+    torch.lstm: _recurrence("LSTM"),
+    torch.gru: _recurrence("GRU"),
+    torch.rnn_tanh: _recurrence("RNN"),
+    torch.rnn_relu: _recurrence("RNN"),
 }
 
 
 @contextmanager
-def cuda_functions(autocast: Autocast) -> Iterator[None]:
-    """While it lasts, code that asks for CUDA's autocast gets ours, and checkpoints save its state."""
+def cuda_functions(autocast: Autocast, functions: CudaFunctions | None = None) -> Iterator[None]:
+    """While it lasts, code that asks for CUDA's autocast gets ours, and checkpoints save its state.
+
+    Functions run as `functions` takes them.
+    """
     contexts: dict[int, list[torch.dtype | None]] = {}
 
     def made(
@@ -426,7 +468,7 @@ def cuda_functions(autocast: Autocast) -> Iterator[None]:
     for one in patched:
         one.start()
     try:
-        with CudaFunctions(autocast):
+        with functions or CudaFunctions(autocast):
             yield
     finally:
         for one in reversed(patched):
