@@ -30,7 +30,11 @@ Told = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """What a fit changed, and its mean error before, after, and on rows left out of it in turn."""
+    """What a fit changed, and its mean error before, after, and on rows left out of it in turn.
+
+    Where rows left out are foretold no better than before, nothing is changed: what a fit gains on its own rows is
+    noise then.
+    """
 
     chip: Chip
     fitted: tuple[tuple[str, float, float], ...]  # number, before, after
@@ -64,15 +68,19 @@ def fit(prepared: Sequence[Prepared], chip: Chip, told: Told = lambda _: None) -
     best = searched(
         chip, names, errors_frac, everything, told, f"fitting {len(names)} numbers to {len(measured):,} rows"
     )
+    before_frac = float(errors_frac(chip).mean())
+    cross_validated_frac = _left_out_frac(chip, names, errors_frac, len(measured), told)
+    if cross_validated_frac >= before_frac:
+        best = chip
     pairs = [(n, getattr(chip.calibration, n), getattr(best.calibration, n)) for n in _numbers(chip.calibration)]
     return Fit(
         chip=best,
         fitted=tuple(pair for pair in pairs if pair[1] != pair[2]),
         unchanged=tuple(name for name, before, after in pairs if before == after),
         num_rows=len(measured),
-        before_frac=float(errors_frac(chip).mean()),
+        before_frac=before_frac,
         after_frac=float(errors_frac(best).mean()),
-        cross_validated_frac=_left_out_frac(chip, names, errors_frac, len(measured), told),
+        cross_validated_frac=cross_validated_frac,
     )
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -34,8 +36,11 @@ class StepCase:
     batch: int
     seq: int
     mode: str
-    is_checkpointed: bool
-    is_autocast: bool
+    is_checkpointed: bool = False
+    is_autocast: bool = False
+    is_fp32: bool = False  # throughout and without TF32, attention written out; else bf16 or autocast
+    has_update: bool = True  # false: the forward and the backward pass alone
+    config: tuple[tuple[str, Any], ...] = ()  # of transformers; empty where a file of cases has it
 
     @property
     def words(self) -> str:
@@ -102,6 +107,7 @@ class Prepared:
     skipped: tuple[tuple[str, int], ...] = ()
     groups: tuple[str, ...] = ()
     decisions: tuple[Decision, ...] = ()
+    note: str = ""  # what a reader of the comparison must know of how the rows were taken
 
     def compared(self) -> tuple[Compared, ...]:
         pairs = zip(self.kinds, self.whats, self.measured, self.predicted(self.chip), strict=True)
@@ -111,8 +117,21 @@ class Prepared:
         )
 
 
-def chip_for(given: TableContext, default: str = MEASURED_CHIP) -> Chip:
-    return given.chip if given.chip is not None else chips[default]()
+def chip_for(given: TableContext, default: str = MEASURED_CHIP, table: str = "") -> Chip:
+    """The chip that the user said, or that the name of the table has, or the one that ships with measurements."""
+    if given.chip is not None:
+        return given.chip
+    return chips[chip_in_name(table) or default]()
+
+
+def chip_in_name(table: str) -> str:
+    """The chip of the catalogue that a file's name has all words of, the longest of several; empty where none is."""
+    words = re.split("[^a-z0-9]+", table.lower())
+    whole = [name for name in chips.names() if set(name.split("-")) <= {*words}]
+    if whole:
+        return max(whole, key=lambda name: (name.count("-"), len(name)))
+    begun = [name for name in chips.names() if name.split("-")[0] in words]
+    return begun[0] if len(begun) == 1 else ""
 
 
 def promise_for(chip: Chip, promise: str, measured_on: str = MEASURED_CHIP) -> str:

@@ -66,7 +66,9 @@ class Beside:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredSet:
-    """One set on one chip (empty where none matters): scored as a whole, then kind by kind where it has several."""
+    """One set on one chip (empty where none matters): scored as a whole, then kind by kind where it has several
+    or a bar is of that kind.
+    """
 
     name: str
     chip: str
@@ -130,7 +132,7 @@ def scored_set(prepared: Prepared, num_worst: int = NUM_WORST) -> ScoredSet:
     rows = prepared.compared()
     kinds = sorted(set(prepared.kinds))
     scored = [_scored("", rows, prepared, num_worst)] if rows else []
-    if len(kinds) > 1:
+    if len(kinds) > 1 or any(bars_of(prepared.promise, kind) for kind in kinds):
         scored += [_scored(kind, rows, prepared, num_worst) for kind in kinds]
     decided = tuple(_decided(prepared.decisions))
     has_promises = bool(prepared.groups and prepared.promise)

@@ -20,7 +20,8 @@ from dovetail.files.measurements import (
     published_files,
     shipped_folder,
 )
-from dovetail.files.text import one_line
+from dovetail.files.text import LOG_SUFFIXES, one_line
+from dovetail.files.training_logs import log_formats
 from dovetail.files.validation_results import load_results
 from dovetail.report.plain import Record
 
@@ -75,7 +76,12 @@ def look_up(
     else:
         _check_names_a_file(target)
         file = Path(target)
-        found.sets += prepared(load_measurements(file, is_whole=False), given_for(file, given, recorder))
+        table = load_measurements(file, is_whole=False)
+        if file.suffix.lower() in LOG_SUFFIXES and not format_of(table):
+            names = sorted({known.name for _, known in log_formats.items()})
+            rule = f"no line of it is a step of a training log ({', '.join(names)})"
+            raise InvalidInput(f"{rule}, and it is no table or log of collectives", one_line(target))
+        found.sets += prepared(table, given_for(file, given, recorder))
 
 
 def _take_published(target: str, given: TableContext, found: Found, *, is_asked: bool) -> None:

@@ -1,9 +1,9 @@
 """`dovetail calibrate`: measurements in, a chip file out; of collectives or a user's runs, a cluster file."""
 
 # Annotations are evaluated here: the options in them are the command's.
-from typing import Annotated
+from typing import Annotated, Any
 
-from dovetail.api.requests.option import REPEATED, Option, argument
+from dovetail.api.requests.option import COUNT, REPEATED, Option, argument
 from dovetail.cli.options import AsJson, Force, Html, command
 from dovetail.errors import InvalidInput
 
@@ -19,18 +19,29 @@ def calibrate(
     ] = "",
     dtype: Annotated[str, Option("Of every row, whatever the table says.", "DTYPE")] = "",
     runs: Annotated[
-        str,
+        tuple[str, ...],
         Option(
-            "A CSV file of your own runs on one cluster: fits that cluster, and takes no FILE and no --chip.", "FILE"
+            "A CSV file of your own runs on one cluster, or a training log, with each FILE as one more: fits that"
+            " cluster.",
+            "FILE",
+            REPEATED,
         ),
-    ] = "",
+    ] = (),
     cluster: Annotated[
         str,
         Option(
-            "Of collectives: the cluster that ran them, a name or a file; where the fit begins. Otherwise as rows say.",
+            "Of collectives and logs: the cluster that ran, a name or a file; where the fit begins. Otherwise as rows"
+            " say.",
             "NAME",
         ),
     ] = "",
+    spec: Annotated[
+        str, Option("Of training logs: the spec file of their job, which goes before the logs.", "FILE")
+    ] = "",
+    model: Annotated[str, Option("Of training logs: their model, a name, file or config.json.", "NAME")] = "",
+    plan: Annotated[str, Option("Of training logs: their plan, a name or file.", "NAME")] = "",
+    global_batch: Annotated[int | None, Option("Of training logs: samples per step.", "N", COUNT)] = None,
+    seq: Annotated[int | None, Option("Of training logs: sequence length of a sample.", "N", COUNT)] = None,
     platform: Annotated[str, Option("Of collectives: whose rows, in a table of several platforms.", "NAME")] = "",
     out: Annotated[str, Option("The file to write; NAME-calibrated.yaml if none.", "FILE")] = "",
     force: Force = False,
@@ -40,18 +51,21 @@ def calibrate(
     """Fit a chip or a cluster to measurements, and write its file.
 
     The numbers of the chip's calibration that the rows tell anything of are fitted for the least mean error; the same
-    error on rows left out in turn says what to expect of other rows. With --runs, one or two numbers of a cluster.
+    error on rows left out in turn says what to expect of other rows. With --runs, one or two numbers of a cluster:
+    of a table of runs, or of training logs, of which the median steady step counts.
     Of logs of nccl-tests, rccl-tests and OSU's micro-benchmarks, and of tables of collectives, the constants of a
     cluster's collective library; --html draws time and bus bandwidth over size, measured and predicted.
     """
     if runs:
-        if files or chip or dtype or cluster or platform or html:
-            rule = (
-                "a cluster is fitted to runs alone; leave out FILE, --chip, --dtype, --cluster, --platform and --html"
-            )
+        if chip or dtype or platform or html:
+            rule = "a cluster is fitted to runs alone; leave out --chip, --dtype, --platform and --html"
             raise InvalidInput(rule, "--runs")
-        _fit_cluster(runs, out, is_forced=force, as_json=as_json)
+        job: dict[str, Any] = {"spec": spec, "model": model, "plan": plan, "cluster": cluster}
+        job |= {"global_batch": global_batch or 0, "seq": seq or 0}
+        _fit_cluster((*runs, *files), job, out, is_forced=force, as_json=as_json)
         return
+    if spec or model or plan or global_batch or seq:
+        raise InvalidInput("the job of training logs goes with --runs LOG; name one", "--runs")
     if not files:
         raise InvalidInput("name CSV files of measurements, or say --runs FILE with your own runs on a cluster")
     from dovetail.api.calibrated import calibrated_chip, has_collectives
@@ -75,15 +89,16 @@ def calibrate(
         show_tables(fit_tables(found.fit, one_line(str(found.file)), found.skipped))
 
 
-def _fit_cluster(runs: str, out: str, *, is_forced: bool, as_json: bool) -> None:
-    """Fits the cluster of a table of runs, and writes its file."""
+def _fit_cluster(runs: tuple[str, ...], job: dict[str, Any], out: str, *, is_forced: bool, as_json: bool) -> None:
+    """Fits the cluster of a table of runs or of training logs, and writes its file."""
     from dovetail.api.calibrated import calibrated_cluster
+    from dovetail.api.jobs import JobRequest
     from dovetail.cli.progress import announced
     from dovetail.cli.screen import show_json, show_tables
     from dovetail.files.text import one_line
     from dovetail.report.cluster_calibration import cluster_fit_record, cluster_fit_tables
 
-    found = calibrated_cluster(runs, out, is_forced=is_forced, announce=announced)
+    found = calibrated_cluster(runs, out, is_forced=is_forced, announce=announced, job=JobRequest(**job))
     own, file = found.fit.own_runs(found.fitted_on), str(found.file)
     if as_json:
         show_json({"cluster": found.name} | cluster_fit_record(found.fit, own, found.skipped) | {"written": file})

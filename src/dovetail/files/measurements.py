@@ -18,6 +18,7 @@ REFERENCE_DATA_VARIABLE = "DOVETAIL_REFERENCE_DATA"
 PUBLISHED_GEMM = ("gpu_measured_gemm.csv", "tpu_measured_gemm.csv")
 MORE_RUNS = ("published_training_vtrain_single.csv",)  # beside the published runs that ship
 _FOLDERS = ("", "published", "third_party")  # below the named one
+TRAINER_STATE = "trainer_state.json"  # the training log of the Hugging Face Trainer
 MAX_COLUMNS = 1000
 MAX_FILES = 1000
 
@@ -87,6 +88,11 @@ def _header(row: tuple[str, ...], shown: str, line: int) -> tuple[str, ...]:
     return columns
 
 
+def _log_hint(folder: Path) -> str:
+    """What to name in place of a folder that a trainer wrote; nothing where it is none."""
+    return f"; name its training log, {TRAINER_STATE}" if (folder / TRAINER_STATE).is_file() else ""
+
+
 def csv_files(folder: Path) -> tuple[Path, ...]:
     """The CSV files of a folder, by name."""
     try:
@@ -95,7 +101,7 @@ def csv_files(folder: Path) -> tuple[Path, ...]:
         reason = one_line(error.strerror or "unknown").lower()
         raise InvalidInput(f"cannot list folder {quoted(str(folder))}: {reason}") from None
     if not names:
-        raise InvalidInput(f"folder {quoted(str(folder))} holds no CSV file")
+        raise InvalidInput(f"folder {quoted(str(folder))} holds no CSV file{_log_hint(folder)}")
     if len(names) > MAX_FILES:
         raise InvalidInput(f"a folder holds at most {MAX_FILES:,} tables; {quoted(str(folder))} has {len(names):,}")
     return tuple(folder / name for name in names)

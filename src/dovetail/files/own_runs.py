@@ -1,4 +1,7 @@
-"""A CSV file of a user's own runs on one cluster into jobs, each with the seconds that a step of it took."""
+"""A CSV file of a user's own runs on one cluster into jobs, each with the seconds that a step of it took.
+
+A row may name a training log in place of a time: the median of its steady steps is taken.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,21 @@ import numpy as np
 
 from dovetail.accuracy.cluster_fit import OwnRun
 from dovetail.accuracy.measurements import Measurements
+from dovetail.accuracy.training_log import measured_steps
 from dovetail.errors import DovetailError, did_you_mean
 from dovetail.files.cluster import cluster_of
 from dovetail.files.entry import Document, Entry, is_file_name, placed
+from dovetail.files.inline_plan import SHORT_NAMES
 from dovetail.files.job import check_dtype, workload_of
 from dovetail.files.measurements import load_measurements
-from dovetail.files.plan import OLD_NAMES, SHORT_NAMES, plan_of
+from dovetail.files.plan import OLD_NAMES, plan_of
 from dovetail.files.schema import written_keys
 from dovetail.files.text import quoted
+from dovetail.files.training_logs.loading import load_training_log
 from dovetail.files.tree import Node
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.parallel.placement import placement
+from dovetail.parallel.placement import nested, placement
 from dovetail.parallel.plan import Overlap, Plan
 from dovetail.workload.graph import Graph
 from dovetail.workload.training import training_graph
@@ -31,9 +37,10 @@ from dovetail.workload.workload import Workload
 
 NEEDED = ("model", "cluster")
 WORKLOAD = ("model", "global_batch", "seq", "attention", "kernels")
-MEASURED = ("step_s", "tokens_per_s")
+MEASURED = ("step_s", "tokens_per_s", "log")
 PRECISION = ("compute", "gradients")
 OTHERS = ("name", "notes", "cluster", "devices", *PRECISION, "plan")
+_CHOICE = "step_s, tokens_per_s or log"
 MAX_RUNS = 200
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _LABELS = {"true": True, "false": False}
@@ -111,9 +118,9 @@ def _check_columns(table: Measurements) -> None:
             raise table.refused(f"no column of runs is named {quoted(column)}{did_you_mean(column[:100], known)}")
     for column in NEEDED:
         if not table.has(column):
-            raise table.refused(f"column {column} is missing; runs need model, cluster, and step_s or tokens_per_s")
+            raise table.refused(f"column {column} is missing; runs need model, cluster, and {_CHOICE}")
     if not any(table.has(column) for column in MEASURED):
-        raise table.refused(f"columns {' and '.join(MEASURED)} are both missing; give one of them")
+        raise table.refused(f"columns {', '.join(MEASURED)} are all missing; give one of them")
     if len(table) > MAX_RUNS:
         raise table.refused(f"at most {MAX_RUNS} runs are fitted to; got {len(table):,}")
 
@@ -140,7 +147,7 @@ def _run(row: _Row, table: Measurements, index: int) -> OwnRun:
         decided["overlap"] = Node(overlap, line=row.line)
     if "plan" in row.cells:
         decided["base"] = Node(row.cells["plan"], line=row.line)
-    plan = plan_of(row.entry(decided), graph, cluster.num_devices)
+    plan = nested(plan_of(row.entry(decided), graph, cluster.num_devices), cluster.topology)
     with placed(row.entry({})):
         placement(plan, cluster.topology)
     return OwnRun(
@@ -149,7 +156,7 @@ def _run(row: _Row, table: Measurements, index: int) -> OwnRun:
         precision=workload.precision,
         cluster=cluster,
         plan=plan,
-        measured_s=_measured_s(row, table, index, workload),
+        measured_s=_measured_s(row, table, index, workload, cluster.num_devices),
     )
 
 
@@ -175,12 +182,16 @@ def _cluster(row: _Row) -> Cluster:
     return cluster
 
 
-def _measured_s(row: _Row, table: Measurements, index: int, workload: Workload) -> float:
-    """Seconds of a step, as given or from the rate of tokens."""
+def _measured_s(row: _Row, table: Measurements, index: int, workload: Workload, num_devices: int) -> float:
+    """Seconds of a step, as given, from the rate of tokens, or the median steady step of a log."""
     given = [column for column in MEASURED if column in row.cells]
     if len(given) != 1:
-        got = "both" if given else "neither"
-        raise row.entry("", "step_s").refused(f"give step_s or tokens_per_s in each row; got {got}")
+        got = " and ".join(given) if given else "none of them"
+        raise row.entry("", "step_s").refused(f"give {_CHOICE} in each row; got {got}")
+    if given[0] == "log":
+        with placed(row.entry("", "log")):
+            log = load_training_log(row.document.folder / row.cells["log"])
+            return measured_steps(log, workload.global_batch, workload.seq, num_devices).median_s
     value = float(_one(table, index).positive(given[0])[0])
     if given[0] == "step_s":
         return value

@@ -189,6 +189,81 @@ class _Profile(Shape):
     collectives: list[_Exchange]
 
 
+class _LoggedStep(Shape):
+    line: Whole
+    step: Whole
+    num_steps: Whole
+    num_ranks: Whole
+    num_restarts: Whole  # before it
+    measured_s: Number
+    error_frac: Number
+    reasons: list[Text]  # for which it is set apart
+
+
+class _LoggedPeak(Shape):
+    what: Text
+    measured_bytes: Number
+    predicted_bytes: Number
+
+
+class _StepPart(Shape):
+    what: Text
+    measured_s: Number
+    predicted_s: Number
+
+
+class _SkippedLine(Shape):
+    line: Whole
+    why: Text
+
+
+class _Log(Shape):
+    source: Text
+    framework: Text
+    model: Text
+    chip: Text
+    num_devices: Whole
+    global_batch: Whole
+    seq: Whole
+    plan: Text
+    num_lines: Whole
+    num_step_lines: Whole
+    num_steady: Whole
+    num_skipped_lines: Whole
+    num_restarts: Whole
+    num_checkpoints: Whole
+    num_evaluations: Whole
+    is_run_mean: bool
+    measured_s: Number
+    lower_quartile_s: Number
+    upper_quartile_s: Number
+    predicted_s: Number
+    error_frac: Number
+    interval_s: list[Number]
+    evidence: Text
+    need_bytes: Number
+    limit_bytes: Number
+    peaks: list[_LoggedPeak]
+    times: list[_StepPart]
+    steps: list[_LoggedStep]
+    skipped_lines: list[_SkippedLine]
+    notes: list[Text]
+
+
+class _TracedStep(Shape):
+    step: Whole
+    step_s: Number
+    compute_s: Number
+    collective_s: Number
+    exposed_s: Number
+    idle_s: Number
+
+
+class _Trace(Shape):
+    source: Text
+    steps: list[_TracedStep]
+
+
 class _Machine(Shape):
     num_cores: Whole
     processor: str
@@ -236,6 +311,8 @@ class _Results(Shape):
     sets: list[_Set]
     notes: list[Text]
     profiles: list[_Profile] = Field(default_factory=list)
+    logs: list[_Log] = Field(default_factory=list)
+    traces: list[_Trace] = Field(default_factory=list)  # read and not shown again
     coverage: list[_Coverage] = Field(default_factory=list)
     machine: _Machine | None = None  # with the three below: of --all, read and not shown again
     speeds: list[_Speed] = Field(default_factory=list)

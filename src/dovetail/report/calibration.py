@@ -38,6 +38,8 @@ def fit_tables(found: Fit, written: str, skipped: tuple[str, ...]) -> tuple[Tabl
         for name, before, after in found.fitted
     )
     notes = [f"- left as they are: {', '.join(names[name] for name in found.unchanged)}"] if found.unchanged else []
+    if found.num_rows and found.cross_validated_frac >= found.before_frac:
+        notes.append("- rows left out are foretold no better by a fit than by the base, so its numbers stay")
     notes += [f"- {note}" for note in skipped]
     return (
         Table(title=f"mean error over {found.chip.calibration.fitted_on}", rows=errors, align="lrl"),

@@ -6,10 +6,16 @@ import contextlib
 
 import pytest
 
-from dovetail.api.calibrated import calibrated_library
+from dovetail.api.calibrated import calibrated_chip, calibrated_library
+from dovetail.api.recorded_steps import steps_in
 from dovetail.errors import InvalidInput
+from dovetail.files.chip import load_chip
 from dovetail.files.cluster import cluster_of
 from dovetail.files.entry import spoken
+from dovetail.files.measurements import load_measurements
+from dovetail.hardware.catalog import chips
+from dovetail.step.eager import HostPace, eager_step
+from dovetail.units import MILLI
 from tests.collective_logs import COLUMNS, END, NAMED, ROWS, START, devices
 
 
@@ -58,3 +64,33 @@ def test_a_file_begun_at_a_sized_name_takes_other_sizes(tmp_path):
     _, text = fitted(tmp_path, "NVIDIA H100 80GB HBM3", "h100x16")
     assert text.splitlines()[1:3] == ["base: 'dgx-h100'", "devices: 16  # of the largest log; any other will do"]
     assert cluster_of(spoken(str(tmp_path / "out.yaml")), 64).num_devices == 64
+
+
+CASES = """CONFIGS = {"tiny": dict(architectures=["LlamaForCausalLM"], model_type="llama", hidden_size=32,
+    vocab_size=160, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2)}
+"""
+STEPS = "model,batch,seq,mode,recompute,amp,params,attn,iter_ms,iter_ms_min,fwd_ms,peak_gib,reserved_gib\n"
+
+
+@contextlib.contextmanager
+def quietly(_words):
+    yield lambda _: None
+
+
+def test_steps_that_wait_for_the_host_fit_its_pace(tmp_path):
+    pytest.importorskip("transformers")
+    (tmp_path / "my_cases.py").write_text(CASES, encoding="utf-8")
+    table, out = tmp_path / "steps.csv", tmp_path / "mine.yaml"
+    row = "tiny,{},16,eager,0,0,1,sdpa,{},1,1,1,1\n"
+    table.write_text(STEPS + row.format(1, 1), encoding="utf-8")
+    [step], _, notes = steps_in(table, load_measurements(table), lambda _: None)
+    assert notes == ()
+    slow_ms = eager_step(step, chips["h200-sxm"](), HostPace(slowdown=2.0)).step_s / MILLI
+    rows = row.format(1, slow_ms) + "unknown,1,16,eager,0,0,1,sdpa,5,1,1,1,1\n"
+    table.write_text(STEPS + rows, encoding="utf-8")
+    found = calibrated_chip([str(table)], "h200", "", str(out), is_forced=False, announce=quietly)
+    assert found.fit.chip.calibration.host_slowdown == pytest.approx(2.0, rel=0.01)
+    assert [name for name, _, _ in found.fit.fitted] == ["host_slowdown"]
+    assert load_chip(str(out)).calibration.host_slowdown == pytest.approx(2.0, rel=0.01)
+    assert any("1 step that waits for the host" in note for note in found.skipped)
+    assert any("no configuration is named 'unknown'" in note for note in found.skipped)

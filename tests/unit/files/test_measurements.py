@@ -105,6 +105,12 @@ def test_a_missing_file_is_told_with_what_it_may_have_meant(tmp_path):
         load_measurements(tmp_path)
 
 
+def test_a_folder_of_a_trainer_names_its_log(tmp_path):
+    (tmp_path / "trainer_state.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(InvalidInput, match=r"holds no CSV file; name its training log, trainer_state\.json"):
+        csv_files(tmp_path)
+
+
 def test_the_tables_of_a_folder_come_in_order_of_their_names(tmp_path):
     with pytest.raises(InvalidInput, match="holds no CSV file"):
         csv_files(tmp_path)

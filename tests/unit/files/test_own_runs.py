@@ -73,8 +73,8 @@ def test_clusters_and_models_may_be_files_beside_the_table(table, tmp_path):
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        (GOOD.replace("3.5", ""), "give step_s or tokens_per_s in each row; got neither (FILE:3: step_s)"),
-        (GOOD.replace("3.5,", "3.5,9"), "got both (FILE:3: step_s)"),
+        (GOOD.replace("3.5", ""), "give step_s, tokens_per_s or log in each row; got none of them (FILE:3: step_s)"),
+        (GOOD.replace("3.5,", "3.5,9"), "got step_s and tokens_per_s (FILE:3: step_s)"),
         (GOOD.replace("3.5", "fast"), "step_s must be a number; got 'fast' (FILE:3)"),
         (GOOD.replace("3.5", "-1"), "step_s must be above 0; got '-1' (FILE:3)"),
         (GOOD.replace("3.5", "nan"), "step_s must be a finite number; got 'nan' (FILE:3)"),
@@ -117,7 +117,7 @@ def test_runs_on_two_clusters_are_refused(table):
             HEAD.replace("name,model", "name,notes").replace(",notes", ",compute", 1).replace(",notes", ""),
             "column model is missing",
         ),
-        ("model,cluster,devices", "columns step_s and tokens_per_s are both missing"),
+        ("model,cluster,devices", "columns step_s, tokens_per_s, log are all missing"),
     ],
 )
 def test_columns_that_cannot_be_are_refused(table, head, words):

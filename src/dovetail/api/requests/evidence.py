@@ -4,6 +4,7 @@
 from typing import TYPE_CHECKING, Annotated
 
 from dovetail.api.requests.option import (
+    COUNT,
     FLAG,
     REPEATED,
     SLOWDOWN,
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from dovetail.api.progress import Tell
     from dovetail.api.reproduced import Reproduction
     from dovetail.api.validated import Validation
-    from dovetail.files.python_values import ChipLike, ClusterLike
+    from dovetail.files.job import Spec
+    from dovetail.files.python_values import ChipLike, ClusterLike, ModelLike, PlanLike
 
 
 @python_call
@@ -32,8 +34,8 @@ def validate(
     *target: Annotated[
         "str | PathLike[str]",
         argument(
-            "h200, array-sims, dies, astra-sim, published-gemm, published, a CSV file, a folder of them, or results of"
-            " --json.",
+            "h200, array-sims, dies, astra-sim, published-gemm, published, a CSV file, a folder of them, a training"
+            " log, a trace of PyTorch's profiler, or results of --json.",
             "SET|FILE|FOLDER",
             REPEATED,
         ),
@@ -56,8 +58,28 @@ def validate(
     cluster: Annotated[
         "ClusterLike",
         Option(
-            "Of collectives: the cluster to compare with, a name or a file such as calibrate writes.", "NAME", VALUE
+            "Of collectives and training logs: the cluster that ran, a name or a file such as calibrate writes.",
+            "NAME",
+            VALUE,
         ),
+    ] = "",
+    spec: Annotated[
+        "Spec",
+        Option("Of a training log or a trace: the spec file of its job, which goes before the log.", "FILE", VALUE),
+    ] = "",
+    model: Annotated[
+        "ModelLike", Option("Of a training log: its model, a name, file or Hugging Face config.json.", "NAME", VALUE)
+    ] = "",
+    plan: Annotated["PlanLike", Option("Of a training log: its plan, a name or file.", "NAME", VALUE)] = "",
+    devices: Annotated[
+        "SupportsIndex | None", Option("Of a training log: devices of a catalogue cluster.", "N", COUNT)
+    ] = None,
+    global_batch: Annotated["SupportsIndex | None", Option("Of a training log: samples per step.", "N", COUNT)] = None,
+    seq: Annotated[
+        "SupportsIndex | None", Option("Of a training log: sequence length of a sample.", "N", COUNT)
+    ] = None,
+    compute: Annotated[
+        "str", Option("Of a training log: what matrix products are computed in, such as fp16.", "DTYPE")
     ] = "",
     worst: Annotated["SupportsIndex", Option("How many of each set's worst rows to show.", "N", counts(least=0))] = 1,
     profile: Annotated[
@@ -78,7 +100,10 @@ def validate(
     """Compare predictions with measurements, set by set.
 
     Without an argument, with what ships: h200, array-sims, dies and astra-sim. A `target` is a set by name, a CSV
-    file, a folder of them, or results as JSON. `cases` is a Python file with the configurations of models that a table
+    file, a folder of them, a training log of Megatron-LM, TorchTitan, DeepSpeed, Lightning or the Hugging Face
+    Trainer, a trace of PyTorch's profiler, or results as JSON. The job of a log is what the log says; `spec` goes
+    before it, or `model`, `cluster`, `devices`, `plan`, `global_batch`, `seq` and `compute`, each as `simulate` takes
+    it. `cases` is a Python file with the configurations of models that a table
     of steps names; without it, those beside the table are read. `host_slowdown` is how many times as long as the host
     that we measured the table's takes. `worst` is how many of each set's worst rows are shown, 0 for none.
     `cluster` is what measured collectives are compared with, such as a file that `dovetail calibrate` wrote.
