@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from dovetail.evaluate import Outcome
 from dovetail.report.figures import Entry, Figure, FigureRow, Part, Phrase, TextOnly, joined, labelled, phrase
 from dovetail.report.labels import counted, number, percent
 from dovetail.step.goodput import MIN_USEFUL_FRAC, Goodput, young_s
-from dovetail.units import format_bytes, format_count, format_duration
+from dovetail.units import KILO, MEGA, SECONDS_PER_HOUR, format_bytes, format_count, format_duration, format_usd
 
 SHOWN_FRAC = 0.0005  # what would show as 0.0 % is left out
 
@@ -114,25 +115,97 @@ def _checkpoints(found: Goodput) -> Phrase:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """What is asked of a whole run: tokens to train on, and what a device costs; 0 where nothing is said."""
+
+    num_tokens: float = 0.0
+    device_usd_per_s: float = 0.0
+
+
+NO_BUDGET = Budget()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """How long a budget's tokens take and what they cost: if nothing fails, and as expected where failures are known.
+
+    Costs are 0 without a price; `expected_s` is `ideal_s` where nothing is known of failures.
+    """
+
+    num_steps: int
+    ideal_s: float
+    expected_s: float
+    ideal_usd: float
+    expected_usd: float
+
+
+def step_usd(outcome: Outcome, budget: Budget) -> float:
+    """What one step of all devices costs."""
+    return float(outcome.step.step_s) * outcome.cluster.num_devices * budget.device_usd_per_s
+
+
 def budget_steps(outcome: Outcome, num_tokens: float) -> int:
     """Whole steps that `num_tokens` take; the last one may be of fewer."""
     return math.ceil(num_tokens / outcome.tokens_per_step)
 
 
-def budget_rows(outcome: Outcome, num_tokens: float) -> Iterator[Entry]:
-    """How long `num_tokens` take, failures counted where they are known and the job gets on."""
-    if not num_tokens:
+def run_of(outcome: Outcome, budget: Budget) -> Run | None:
+    """What the tokens of `budget` take; nothing where none are said, or the job never gets on."""
+    found = outcome.goodput
+    if not budget.num_tokens or (isinstance(found, Goodput) and not found.makes_progress):
+        return None
+    num_steps = budget_steps(outcome, budget.num_tokens)
+    ideal_s = num_steps * float(outcome.step.step_s)
+    expected_s = ideal_s / found.useful_frac if isinstance(found, Goodput) else ideal_s
+    usd_per_s = outcome.cluster.num_devices * budget.device_usd_per_s
+    return Run(
+        num_steps=num_steps,
+        ideal_s=ideal_s,
+        expected_s=expected_s,
+        ideal_usd=ideal_s * usd_per_s,
+        expected_usd=expected_s * usd_per_s,
+    )
+
+
+def price_rows(outcome: Outcome, budget: Budget) -> Iterator[Entry]:
+    """What a step and a million of its tokens, or a thousand samples, cost; nothing without a price."""
+    if not budget.device_usd_per_s:
         return
-    num_steps, found = budget_steps(outcome, num_tokens), outcome.goodput
+    usd, sample = step_usd(outcome, budget), outcome.workload.model.sample
+    each_usd, many, noun = usd / outcome.tokens_per_step, MEGA, "million tokens"
+    if sample != "tokens":
+        each_usd, many, noun = usd / outcome.workload.global_batch, KILO, f"thousand {sample}"
+    hour_usd = budget.device_usd_per_s * SECONDS_PER_HOUR
+    yield phrase(
+        "{} per step, {} per {} at {} per device and hour",
+        Figure("price.step_usd", usd, format_usd(usd)),
+        TextOnly("price of many", format_usd(many * each_usd)),
+        noun,
+        Figure("price.device_usd_per_s", budget.device_usd_per_s, format_usd(hour_usd)),
+        label="price",
+    )
+    yield Figure("price.token_usd" if sample == "tokens" else "price.sample_usd", each_usd)
+
+
+def budget_rows(outcome: Outcome, budget: Budget) -> Iterator[Entry]:
+    """How long the tokens take and what they cost, failures counted where they are known and the job gets on."""
+    if not budget.num_tokens:
+        return
+    num_steps, run = budget_steps(outcome, budget.num_tokens), run_of(outcome, budget)
     ideal_s = num_steps * float(outcome.step.step_s)
     ideal = Figure("budget.ideal_s", ideal_s, format_duration(ideal_s))
     took = phrase("{} if nothing fails; no failure rate is known for this cluster", ideal)
-    if isinstance(found, Goodput) and found.makes_progress:
-        expected_s = ideal_s / found.useful_frac
-        expected = Figure("budget.expected_s", expected_s, format_duration(expected_s))
+    if run and isinstance(outcome.goodput, Goodput):
+        expected = Figure("budget.expected_s", run.expected_s, format_duration(run.expected_s))
         took = phrase("{} expected, {} if nothing failed", expected, ideal)
-    elif isinstance(found, Goodput):
+    elif run is None:
         took = phrase("never: this job does not get on; {} if nothing failed", ideal)
-    tokens = Figure("budget.num_tokens", num_tokens, format_count(num_tokens))
+    if run and run.ideal_usd:
+        key = "expected_usd" if isinstance(outcome.goodput, Goodput) else "ideal_usd"
+        usd = getattr(run, key)
+        took = phrase("{}, {}", Figure(f"budget.{key}", usd, format_usd(usd)), took)
+        yield Figure("budget.ideal_usd", run.ideal_usd)
+    tokens = Figure("budget.num_tokens", budget.num_tokens, format_count(budget.num_tokens))
     yield FigureRow((phrase("{} tokens", tokens), took))
     yield Figure("budget.num_steps", num_steps)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dovetail.parallel.plan import Plan
 from dovetail.units import MANY, MICRO, MILLI, PETA
 
+MOST_LIKELY = 0.99  # beyond it the error of memory is not known well enough to say more
 AXIS_LABELS = {
     "tp": "tensor parallel",
     "cp": "context parallel",
@@ -109,3 +110,10 @@ def plan_in_brief(plan: Plan) -> str:
     pieces = "chunks" if plan.interleave > 1 else "stages"
     words += [f"{pieces} of {in_a_row(plan.layers_per_stage)} layers"] if is_uneven else []
     return ", ".join([*words, f"microbatch {plan.microbatch}"])
+
+
+def likely(probability: float) -> str:
+    """A probability in percent, never rounded to certain: "97 %", "over 99 %"."""
+    if probability > MOST_LIKELY:
+        return f"over {100 * MOST_LIKELY:.0f} %"
+    return f"{100 * probability:.0f} %" if probability >= 1 - MOST_LIKELY else f"under {100 * (1 - MOST_LIKELY):.0f} %"

@@ -26,7 +26,7 @@ from dovetail.parallel.plan import Plan
 from dovetail.parallel.sharding import shard
 from dovetail.report.assumptions import assumptions
 from dovetail.report.figures import Entry, FigureTable, entries_record, table_of
-from dovetail.report.goodput import budget_rows, goodput_rows
+from dovetail.report.goodput import Budget, budget_rows, goodput_rows, price_rows, run_of, step_usd
 from dovetail.step.goodput import Goodput
 from dovetail.step.long_run import long_run
 from dovetail.step.step import PlanSteps
@@ -68,8 +68,11 @@ def test_nothing_is_said_where_nothing_is_known():
     assert shown(goodput_rows(silent)) == ()
     assert entries_record(goodput_rows(silent)) == {}
     assert any("no stragglers, failures" in sentence for sentence in assumptions(silent))
-    assert "if nothing fails; no failure rate is known for this cluster" in shown(budget_rows(silent, 3e11))[0][1]
-    assert "expected_s" not in entries_record(budget_rows(silent, 3e11))["budget"]
+    assert (
+        "if nothing fails; no failure rate is known for this cluster"
+        in shown(budget_rows(silent, Budget(num_tokens=3e11)))[0][1]
+    )
+    assert "expected_s" not in entries_record(budget_rows(silent, Budget(num_tokens=3e11)))["budget"]
 
 
 def test_rows_say_what_is_of_use_what_is_lost_and_how_often_it_is_saved():
@@ -112,14 +115,14 @@ def test_slow_devices_lengthen_the_step_and_show_among_the_losses():
 
 def test_a_budget_takes_longer_by_what_is_lost():
     outcome = outcome_of()
-    budget = entries_record(budget_rows(outcome, 3e11))["budget"]
+    budget = entries_record(budget_rows(outcome, Budget(num_tokens=3e11)))["budget"]
     assert budget["num_steps"] == 572205  # of 64 x 8192 tokens, the last not full
     assert budget["ideal_s"] == pytest.approx(572205 * outcome.step.step_s)
     assert isinstance(outcome.goodput, Goodput)
     assert budget["expected_s"] == pytest.approx(budget["ideal_s"] / outcome.goodput.useful_frac)
-    assert shown(budget_rows(outcome, 3e11))[0][0] == "300.0 B tokens"
-    assert shown(budget_rows(outcome, 0.0)) == ()
-    assert entries_record(budget_rows(outcome, 0.0)) == {}
+    assert shown(budget_rows(outcome, Budget(num_tokens=3e11)))[0][0] == "300.0 B tokens"
+    assert shown(budget_rows(outcome, Budget(num_tokens=0.0))) == ()
+    assert entries_record(budget_rows(outcome, Budget(num_tokens=0.0))) == {}
 
 
 def test_the_answer_holds_goodput_and_says_how_failures_are_counted():
@@ -136,8 +139,8 @@ def test_the_answer_holds_goodput_and_says_how_failures_are_counted():
 
 def test_a_budget_of_less_than_a_step_takes_one():
     outcome = outcome_of(NotStated())
-    assert entries_record(budget_rows(outcome, 15.0))["budget"]["ideal_s"] == outcome.step.step_s
-    assert "0.0 ms" not in shown(budget_rows(outcome, 15.0))[0][1]
+    assert entries_record(budget_rows(outcome, Budget(num_tokens=15.0)))["budget"]["ideal_s"] == outcome.step.step_s
+    assert "0.0 ms" not in shown(budget_rows(outcome, Budget(num_tokens=15.0)))[0][1]
 
 
 ONSETS = Replacement(onsets=Failures(mtbf_s=1.0), detect_s=SECONDS_PER_HOUR)
@@ -163,8 +166,8 @@ def test_a_job_that_never_gets_on_keeps_its_step_and_is_told_why(said, words):
     assert outcome.step.step_s == outcome_of().step.step_s
     assert f"0 % of the time is of use: this job never gets on; {words}" in shown(goodput_rows(outcome))[0][1]
     assert entries_record(goodput_rows(outcome))["goodput"]["makes_progress"] is False
-    assert "never: this job does not get on" in shown(budget_rows(outcome, 3e11))[0][1]
-    assert "expected_s" not in entries_record(budget_rows(outcome, 3e11))["budget"]
+    assert "never: this job does not get on" in shown(budget_rows(outcome, Budget(num_tokens=3e11)))[0][1]
+    assert "expected_s" not in entries_record(budget_rows(outcome, Budget(num_tokens=3e11)))["budget"]
 
 
 def test_failures_of_parts_are_not_modelled():
@@ -174,3 +177,18 @@ def test_failures_of_parts_are_not_modelled():
     steps = PlanSteps(sharded, WORKLOAD.precision)
     with pytest.raises(NotModelled, match="reliability is not modelled"):
         long_run(sharded, steps, mixed, WORKLOAD.precision, 1.0)
+
+
+def test_a_price_makes_dollars_of_a_step_and_of_a_run():
+    outcome = outcome_of()
+    budget = Budget(num_tokens=3e11, device_usd_per_s=2.5 / 3600)
+    record = entries_record((*price_rows(outcome, budget), *budget_rows(outcome, budget)))
+    devices_h = outcome.cluster.num_devices * outcome.step.step_s / 3600
+    assert step_usd(outcome, budget) == record["price"]["step_usd"] == pytest.approx(2.5 * devices_h)
+    assert record["price"]["token_usd"] * outcome.tokens_per_step == pytest.approx(2.5 * devices_h)
+    run = run_of(outcome, budget)
+    assert run is not None
+    assert record["budget"]["expected_usd"] == run.expected_usd
+    assert run.expected_usd / run.ideal_usd == pytest.approx(run.expected_s / run.ideal_s)
+    assert run.ideal_usd == pytest.approx(run.num_steps * 2.5 * devices_h)
+    assert list(price_rows(outcome, Budget(num_tokens=3e11))) == []
