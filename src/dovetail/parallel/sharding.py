@@ -139,6 +139,8 @@ def most_loaded_elements(
 def local_ops(ops: Ops, degrees: dict[Axis, IntArray], loads: FloatArray) -> Ops:
     """`ops` as the most loaded device runs them under each cut, one cut after the other, without edges."""
     num_cuts, num_rows = len(degrees[Axis.DATA]), len(ops)
+    if not num_rows:  # an evaluation step updates nothing
+        return ops
     elements, split = (
         np.concatenate([getattr(ops, name).reshape(num_rows, -1) for name in names], axis=1)
         for names in (_CUT_COLUMNS, _CUT_COLUMNS.values())
@@ -588,13 +590,18 @@ def shard(graph: Graph, plan: Plan) -> ShardedPlan:
     return ShardedPlan(plan=plan, table=shard_plans(graph, columns_of([plan])), runs=runs_of(graph, plan))
 
 
-def computed_flop(graph: Graph) -> float:
-    """The model's FLOP per step (the numerator of MFU), without those of tokens that experts drop."""
+def computed_flop(graph: Graph, *, is_causal: bool = True) -> float:
+    """The model's FLOP per step (the numerator of MFU), without those of tokens that experts drop.
+
+    Causally counted, attention is the pairs that its mask leaves; else it is the whole matrix, as PaLM counts it.
+    """
     total_flop = 0.0
     for block in graph.blocks:
         is_routed = np.any(block.ops.splits & int(Axis.ROUTED), axis=1)
         kept = np.where(is_routed, graph.routing.kept_frac, 1.0)
-        total_flop += block.repeat * float((kept * block.ops.model_flop).sum())
+        total_flop += block.repeat * float(
+            (kept * (block.ops.causal_flop if is_causal else block.ops.model_flop)).sum()
+        )
     return total_flop
 
 
