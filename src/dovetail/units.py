@@ -69,6 +69,12 @@ _QUANTITY = re.compile(rf"\s*({_NUMBER})\s*([A-Za-zµμ²/^][A-Za-zµμ²/^0-9]*
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?[0-9]*,[0-9]+(?![0-9.,])")
 _COUNT = re.compile(rf"\s*({_NUMBER})\s*([kKMBGT]?)\s*")
 _COUNT_SCALES = _SI | {"B": GIGA}  # people say billions of tokens
+_DEVICE = r"(?:(?:gpu|device|chip)[-\s]?)?"
+_PRICE = re.compile(
+    rf"\s*(\$?)\s*({_NUMBER})\s*(\$|USD|usd|dollars?)?\s*(?:/|per|a)\s*{_DEVICE}(hours?|hr|h|days?|d)\s*"
+    rf"(?:per\s+(?:gpu|device|chip))?",
+    re.IGNORECASE,
+)
 MANY = 1e5  # of the largest unit there is: from here on a power of ten says more than its digits
 
 
@@ -120,6 +126,27 @@ def count_of(text: str) -> float:
     return value
 
 
+def price_usd_per_s(text: str) -> float:
+    """`text` such as '2.5 $/h', '$2.5/h' or '60 USD/day' as dollars a second."""
+    match = _PRICE.fullmatch(text)
+    if match is None or not (match[1] or match[3]):
+        hint = "write it in quotes as in '2.5 $/h', as a shell takes $2 for a word of its own"
+        raise InvalidInput(f"cannot read {shown(text)} as a price for a device; {hint}")
+    number = float(match[2].replace("_", "").replace(",", ""))
+    hour = {"h": SECONDS_PER_HOUR, "d": SECONDS_PER_DAY}[match[4][0].casefold()]
+    if not 0 < number < GIGA:
+        raise InvalidInput(f"a price must be above 0 and below {GIGA:g} $/h; got {shown(text.strip())}")
+    return number / hour
+
+
+def format_usd(value_usd: float) -> str:
+    """Dollars as people say them: $0.0031, $12.40, $1,234, $5.1 M."""
+    if value_usd >= MEGA:
+        return f"${_scaled(value_usd, ((GIGA, 'B'), (MEGA, 'M')), 2)}"
+    digits = 0 if value_usd >= KILO else 2 if value_usd >= 1 else 4
+    return f"${value_usd:,.{digits}f}"
+
+
 def _scaled(value: float, steps: tuple[tuple[float, str], ...], digits: int) -> str:
     if abs(value) >= MANY * steps[0][0]:
         return f"{value / steps[0][0]:.{digits}e} {steps[0][1]}"
@@ -138,6 +165,16 @@ def format_bytes(value_bytes: float, digits: int = 1) -> str:
 
 def format_s(value_s: float, digits: int = 3) -> str:
     return _scaled(value_s, ((1.0, "s"), (MILLI, "ms"), (MICRO, "us"), (NANO, "ns")), digits)
+
+
+def format_rounded_s(value_s: float, num_digits: int) -> str:
+    """Time to so many significant digits: 13.987 s to two is '14 s', and 1.02 s is '1.0 s'."""
+    rounded_s = float(f"{value_s:.{num_digits}g}")
+    shown = format_s(rounded_s, num_digits - 1).partition(" ")[0]
+    if "e" in shown or rounded_s == 0:
+        return format_s(rounded_s, num_digits - 1)
+    num_before = len(shown.partition(".")[0].lstrip("-"))
+    return format_s(rounded_s, max(0, num_digits - num_before))
 
 
 def format_duration(value_s: float, digits: int = 1) -> str:

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dovetail import units
 from dovetail.errors import InvalidInput
 from dovetail.units import (
     count_of,
@@ -12,6 +13,7 @@ from dovetail.units import (
     format_duration,
     format_energy_j,
     format_rate,
+    format_rounded_s,
     format_s,
     quantity,
 )
@@ -86,6 +88,13 @@ def test_what_is_formatted_reads_back(value: float) -> None:
 def test_figures_are_said_as_people_say_them() -> None:
     assert format_bytes(85.9e9) == "80.0 GiB"
     assert format_s(0.0000123) == "12.300 us"
+    assert format_rounded_s(13.987, 2) == "14 s"
+    assert format_rounded_s(13.987, 3) == "14.0 s"
+    assert format_rounded_s(1.02, 2) == "1.0 s"
+    assert format_rounded_s(105.877, 2) == "110 s"
+    assert format_rounded_s(0.99961, 3) == "1.00 s"
+    assert format_rounded_s(0.0616972, 3) == "61.7 ms"
+    assert format_rounded_s(17332537547.0, 2) == "1.7e+10 s"
     assert format_count(70_553_706_496) == "70.6 B"
     assert format_energy_j(0.5) == "500.00 mJ"
     assert format_bytes(3e18) == "2664.5 PiB"
@@ -120,3 +129,25 @@ def test_long_times_are_said_in_minutes_hours_and_days() -> None:
     ]
     assert quantity("2 d", "s") == quantity("2 days", "s") == quantity("48 h", "s")
     assert quantity("4 y", "s") == quantity("4 years", "s") == quantity("1461 d", "s")
+
+
+@pytest.mark.parametrize(
+    ("text", "per_hour"),
+    [("2.5 $/h", 2.5), ("$2.5/h", 2.5), ("60 USD/day", 2.5), ("2.50 $/gpu-hour", 2.5), ("1,200 dollars per day", 50.0)],
+)
+def test_a_price_is_dollars_for_an_hour_or_a_day(text, per_hour):
+    assert units.price_usd_per_s(text) * units.SECONDS_PER_HOUR == pytest.approx(per_hour)
+
+
+@pytest.mark.parametrize("text", ["2.5", ".5/h", "2,5 $/h", "-1 $/h", "0 $/h", "2.5 $/week", ""])
+def test_what_is_no_price_is_refused_with_an_example(text):
+    with pytest.raises(InvalidInput, match="price"):
+        units.price_usd_per_s(text)
+
+
+@pytest.mark.parametrize(
+    ("usd", "said"),
+    [(0.0031, "$0.0031"), (12.4, "$12.40"), (1234.5, "$1,234"), (10_800_000, "$10.80 M"), (2e9, "$2.00 B")],
+)
+def test_dollars_are_said_as_people_say_them(usd, said):
+    assert units.format_usd(usd) == said

@@ -6,20 +6,24 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, SupportsIndex
 
 from dovetail.accuracy.evidence import Interval, interval_of
-from dovetail.api.answer import Answer
+from dovetail.api.answer import Answer, plain_page
 from dovetail.api.arguments import in_python
-from dovetail.api.jobs import JobRequest, job_of, placed_in
+from dovetail.api.jobs import JobRequest, decisions_of, job_of, open_job_of, placed_in
 from dovetail.api.requests.jobs import PlanRequest, SimulateRequest
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Infeasible, MemoryUse, Outcome, evaluate
-from dovetail.files.job import Job, countable
+from dovetail.files.job import Job, OpenJob, countable
 from dovetail.files.residuals import load_residuals
+from dovetail.files.spec_changes import plan_decisions
+from dovetail.files.text import read_text
 from dovetail.parallel.levers import Lever
 from dovetail.parallel.plan import Plan
 from dovetail.report.figures import Figures, record_of, tables_of
+from dovetail.report.goodput import NO_BUDGET, Budget, Run, run_of, step_usd
 from dovetail.report.limits import limited_by
 from dovetail.report.outcome import outcome_figures
 from dovetail.report.page import Page
@@ -40,7 +44,7 @@ class Simulation(Answer):
 
     outcome: Outcome | Infeasible
     name: str = ""
-    num_tokens: float = 0.0
+    budget: Budget = NO_BUDGET
     call: str = "dovetail.simulate()"
 
     @property
@@ -69,6 +73,8 @@ class Simulation(Answer):
     def interval(self) -> Interval:
         """The bounds of `step_s` by errors on published runs, and what they rest on."""
         done = self._done("interval")
+        if done.workload.is_forward_only:
+            raise InvalidInput("published runs are of training, so an evaluation step has no interval")
         return interval_of(done.workload, done.cluster, done.plan, done.step.step_s, load_residuals())
 
     @property
@@ -81,16 +87,36 @@ class Simulation(Answer):
 
     @property
     def mfu_frac(self) -> float:
+        """Model FLOP utilisation, attention counted causally: never above `hfu_frac`."""
         return self._done("mfu_frac").mfu_frac
 
     @property
     def hfu_frac(self) -> float:
+        """Hardware FLOP utilisation: what is executed, recompute too."""
         return self._done("hfu_frac").hfu_frac
+
+    @property
+    def palm_mfu_frac(self) -> float:
+        """Model FLOP utilisation as PaLM counts it: the whole attention matrix."""
+        return self._done("palm_mfu_frac").palm_mfu_frac
 
     @property
     def energy_j(self) -> float:
         """Of all devices, for one step."""
         return float(self._done("energy_j").step.energy_j)
+
+    @property
+    def step_usd(self) -> float:
+        """What one step of all devices costs at the price that was given; 0 without one."""
+        return step_usd(self._done("step_usd"), self.budget)
+
+    @property
+    def run(self) -> Run:
+        """How long the tokens that were asked for take, and what they cost."""
+        found = run_of(self._done("run"), self.budget)
+        if found is None:
+            raise InvalidInput("there is no run: give tokens, and a cluster on which the job gets on")
+        return found
 
     @property
     def limited_by(self) -> str:
@@ -115,6 +141,8 @@ class Simulation(Answer):
     def _outside(self) -> str:
         """In what no published run is like the step, to end its headline; nothing where one is."""
         outcome, residuals = self._done("outside_evidence"), load_residuals()
+        if outcome.workload.is_forward_only:
+            return "; forward passes alone"
         lacking = interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals).lacking
         return f"; outside the evidence: {lacking}" if lacking else ""
 
@@ -126,7 +154,9 @@ class Simulation(Answer):
     def page(self) -> Page:
         from dovetail.report.pages.simulated import outcome_page  # with every chart, and what these draw
 
-        return outcome_page(self.outcome, self.name, load_residuals(), self.num_tokens)
+        if self.outcome.workload.is_forward_only:  # charts are of forward and backward passes
+            return plain_page(self.headline, self.tables)
+        return outcome_page(self.outcome, self.name, load_residuals(), self.budget)
 
     @property
     def _record(self) -> Record:
@@ -134,7 +164,7 @@ class Simulation(Answer):
 
     @property
     def _figures(self) -> Figures:
-        return outcome_figures(self.outcome, self.name, load_residuals(), self.num_tokens)
+        return outcome_figures(self.outcome, self.name, load_residuals(), self.budget)
 
     @property
     def inputs(self) -> Record:
@@ -148,6 +178,7 @@ class Simulation(Answer):
         from dovetail.api.timelines import parsed_ranks, write_timeline
         from dovetail.report.step_tracks import step_tracks
 
+        check_has_timeline(self.outcome)
         write_timeline(path, step_tracks(self._done("timeline"), parsed_ranks(ranks)).processes)
 
     def _done(self, wanted: str) -> Outcome:
@@ -157,27 +188,81 @@ class Simulation(Answer):
         return self.outcome
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One job and what is asked of it; a job that may be refused is made where it is read."""
+
+    job: JobRequest | Callable[[], JobRequest]
+    num_tokens: float = 0.0
+    device_usd_per_s: float = 0.0
+    is_forward_only: bool = False
+    launch_text: str = ""
+
+
 def simulated(request: SimulateRequest, *, context: Callable[[], AbstractContextManager[SearchContext]]) -> Simulation:
     """The step of a request; `context` is entered where the plan has to be searched for first."""
-    job_request = request.part(JobRequest)
-    if job_request.plan == AUTO:
+    question = Question(
+        job=request.part(JobRequest),
+        num_tokens=request.tokens,
+        device_usd_per_s=request.price,
+        is_forward_only=request.forward_only,
+        launch_text=request.launch_text,
+    )
+    return simulation_of(question, context=context, call=request.call)
+
+
+def simulation_of(
+    question: Question, *, context: Callable[[], AbstractContextManager[SearchContext]], call: str = ""
+) -> Simulation:
+    """The step that is asked for; `context` is entered where the plan has to be searched for first."""
+    job_request = question.job() if callable(question.job) else question.job
+    if question.launch_text:
+        job = _read_back(job_request, question.launch_text)
+    elif job_request.plan == AUTO:
         with context() as search_context:
             job = _with_best_plan(job_request, search_context)
     else:
         job = job_of(job_request)
-    model = job.workload.model
-    if request.tokens and model.sample != "tokens":
-        raise InvalidInput(f"--tokens is for models of tokens, and {model.name} takes {model.sample}; leave it out")
+    budget = budget_of(question.num_tokens, question.device_usd_per_s, job)
+    workload = replace(job.workload, is_forward_only=question.is_forward_only)
     with placed_in(job_request.spec), countable():
-        outcome = evaluate(job.workload, job.cluster, job.plan)
-    return Simulation(outcome=outcome, name=job.name, num_tokens=request.tokens, call=request.call)
+        outcome = evaluate(workload, job.cluster, job.plan)
+    return Simulation(outcome=outcome, name=job.name, budget=budget, call=call)
+
+
+def check_has_timeline(outcome: Outcome | Infeasible) -> None:
+    """Raises for an evaluation step, whose order of passes is not followed."""
+    if outcome.workload.is_forward_only:
+        raise InvalidInput("a timeline is of a training step; leave out --forward-only or --perfetto")
+
+
+def budget_of(num_tokens: float, device_usd_per_s: float, job: Job | OpenJob) -> Budget:
+    """What is asked of a whole run; raises where a model has no tokens to train on."""
+    model = job.workload.model
+    if num_tokens and model.sample != "tokens":
+        raise InvalidInput(f"--tokens is for models of tokens, and {model.name} takes {model.sample}; leave it out")
+    return Budget(num_tokens=num_tokens, device_usd_per_s=device_usd_per_s)
+
+
+def _read_back(job_request: JobRequest, file: str) -> Job:
+    """The job with the plan, batch, length and dtypes of a launch text; model and cluster are the request's."""
+    from dovetail.report.launchers.read_back import read_back  # with every launcher
+
+    if job_request.plan or decisions_of(job_request):
+        raise InvalidInput("--plan or its degrees and --launch-text both say the plan; give one of them", "launch_text")
+    open_job, _ = open_job_of(job_request)
+    with placed_in(file):
+        found = read_back(read_text(Path(file), "--launch-text"), open_job.workload, open_job.cluster)
+    return Job(workload=found.workload, cluster=open_job.cluster, plan=found.plan, name=open_job.name)
 
 
 def _with_best_plan(job_request: JobRequest, context: SearchContext) -> Job:
     """The job with the planner's best plan; where none fits, with the one that needs least."""
     from dovetail.api.planned import best_plan
 
-    job, _ = best_plan(replace(job_request, plan=""), PlanRequest(top=1), context)
+    fixed = tuple(f"{key}={value}" for key, value in plan_decisions(job_request.changes).items())
+    request = PlanRequest(top=1, fix=fixed, **decisions_of(job_request))
+    job, _ = best_plan(replace(job_request, plan=""), request, context)
     return job
 
 

@@ -28,26 +28,41 @@ def capture(
         str,
         Option("The model file to write, NAME.captured.json if left out; every command takes it as --model.", "FILE"),
     ] = "",
-    force: Annotated[bool, Option("Write over files that stand.", kind=FLAG)] = False,
+    perfetto: Annotated[
+        str, Option("With --world-size: write the timeline, a track for each stream, for ui.perfetto.dev.", "FILE")
+    ] = "",
+    force: Annotated[
+        bool, Option("Write over a model file that stands; pages and timelines are written each time.", kind=FLAG)
+    ] = False,
     html: Html = "",
     as_json: AsJson = False,
 ) -> None:
     """Take a PyTorch, Hugging Face or ONNX model as it is.
 
     Every other command takes the file it writes. Its code runs here, on tensors without memory: no weights, no GPU, no
-    download. With --chip, the step that the code takes there comes first.
+    download. With --chip, the step that the code takes there comes first. With --world-size, TARGET is a training
+    script of so many processes, and its step is predicted: capture train.py --world-size 64 -- ARGS.
     """
     from dovetail.api.captured import Refused, found_capture
     from dovetail.cli.html import check_html
     from dovetail.cli.process import stream
     from dovetail.cli.progress import telling
+    from dovetail.files.perfetto import check_trace_name
+    from dovetail.files.written import check_writable
 
     check_html(html)
+    if perfetto:
+        if not request.world_size:
+            raise InvalidInput("a timeline is of a job; say of how many processes: --world-size 64", "--perfetto")
+        check_trace_name(perfetto)
+        check_writable(Path(perfetto), is_forced=True)
     if out:
         _check_out(out, request.model, is_forced=force)
     aside = stream("stderr") or io.StringIO()  # what the user's code prints is no part of the answer
     with telling("capturing") as tell, redirect_stdout(aside):
         found = found_capture(request, tell=tell)
+    for job in found.jobs if perfetto else ():
+        job.to_perfetto(perfetto)
     if isinstance(found.found, Refused):
         _show(found, html=html, as_json=as_json)
         return
@@ -86,9 +101,8 @@ def _show(found: "Capture", *, html: str, as_json: bool) -> None:
     else:
         show_tables(found.tables)
         file = one_line(found.model_file)
-        if not file:
-            return
-        planning = shlex.join(["dovetail", "plan", "--model", file, "--cluster", CLUSTER])
-        remark(f"\nmodel file: {file}\nto plan with it: {planning}\n")
+        if file:
+            planning = shlex.join(["dovetail", "plan", "--model", file, "--cluster", CLUSTER])
+            remark(f"\nmodel file: {file}\nto plan with it: {planning}\n")
     if html:
         show_html(html, found.page, found.inputs, found.record, is_told=not as_json)

@@ -43,7 +43,7 @@ def plans(*, as_json: AsJson = False) -> None:
 
 @command()
 def methods(*, as_json: AsJson = False) -> None:
-    """List pipeline schedules, collectives, optimizers and algorithms."""
+    """List schedules, collectives, optimizers and kernel sets."""
     from dovetail.api.catalogue import methods as listed
 
     _show(listed(), as_json=as_json)

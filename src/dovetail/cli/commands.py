@@ -16,10 +16,12 @@ from dovetail.cli.calibrate import calibrate
 from dovetail.cli.capture import capture
 from dovetail.cli.catalogue import chips, clusters, methods, models, plans
 from dovetail.cli.codesign import codesign
+from dovetail.cli.compare import compare, sweep
 from dovetail.cli.completion import VARIABLE, answer_shells
 from dovetail.cli.completion_options import completion
 from dovetail.cli.grouping import Grouped, dressed
 from dovetail.cli.launch import launch
+from dovetail.cli.measure import measure
 from dovetail.cli.mine import mine
 from dovetail.cli.network import network
 from dovetail.cli.op import op
@@ -127,13 +129,24 @@ def show_version(*, as_json: bool) -> None:
     typer.echo(json.dumps(versioned(said), indent=2) if as_json else told)
 
 
-ENDING: tuple[Callable[..., None], ...] = (simulate, plan, launch, validate, codesign, pareto, mine, reproduce)
+ENDING: tuple[Callable[..., None], ...] = (
+    simulate,
+    compare,
+    sweep,
+    plan,
+    launch,
+    validate,
+    codesign,
+    pareto,
+    mine,
+    reproduce,
+)
 OTHERS: tuple[Callable[..., None], ...] = (
     *(op, schedule, network),
     *(capture,),
     *(studies, export),
     *(models, chips, clusters, plans, methods, show),
-    *(calibrate, ui, completion),
+    *(calibrate, measure, ui, completion),
 )
 for each in ENDING:
     app.command(epilog=EXIT_CODES)(each)

@@ -41,6 +41,7 @@ LABELS: dict[str, tuple[str, ...]] = {  # and of others the words that they take
     "--kind": ("model", "chip", "cluster", "plan"),
     "--recompute": ("none", "norm-activation", "selective", "selective-op", "full"),
     "--objective": ("time", "tokens/s", "tokens/s/$", "tokens/J", "headroom"),
+    "--endpoint": ("sm", "dma", "ace", "ici", "in-switch", "near-memory", "ideal"),
     "--metric": ("throughput", "perf/tdp", "tokens/J", "$/token"),
     "--stages": ("one", "mosaic", "pooled"),
     "--policy": ("fifo", "lifo", "priority"),

@@ -33,6 +33,15 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         Example("dovetail simulate examples/mixtral-8x7b-64xh100.yaml --perfetto s.pftrace"),
         Example("dovetail simulate spec.yaml --profile trace.json.gz", is_quick=False),
     ),
+    "dovetail compare": (
+        Example("dovetail compare h100x64 h200x64 --model llama3-8b --plan zero3"),
+        Example("dovetail compare --model llama3-8b --cluster h100x64 --plan tp=8 --plan tp=4,pp=2"),
+        Example("dovetail compare a.yaml b.yaml --price '2.5 $/h' --tokens 15T", is_quick=False),
+    ),
+    "dovetail sweep": (
+        Example("dovetail sweep examples/llama3-70b-512xh100.yaml --over plan.tp=2,4,8"),
+        Example("dovetail sweep spec.yaml --over chip.hbm.bandwidth=2TB/s..8TB/s:7", is_quick=False),
+    ),
     "dovetail plan": (
         Example("dovetail plan --model llama3-8b --cluster dgx-h100 --devices 8 --fix tp=8"),
         Example("dovetail plan examples/llama3-70b-512xh100.yaml", is_quick=False),
@@ -47,6 +56,7 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
         Example("dovetail capture my_package.models:factory --inputs 'x:fp32[8,3,224,224]'", is_quick=False),
         Example("dovetail capture config.json --seq 4096 --out model.json", is_quick=False),
         Example("dovetail capture model.onnx --batch 8 --json", is_quick=False),
+        Example("dovetail capture train.py --world-size 64 -- --layers 8", is_quick=False),
     ),
     "dovetail op": (
         Example("dovetail op matmul 4096x4096x4096 --chip h200"),
@@ -92,6 +102,11 @@ EXAMPLES: dict[str, tuple[Example, ...]] = {
     "dovetail calibrate": (
         Example("dovetail calibrate --runs examples/nemo-runs-dgx-h100.csv --out own.yaml", is_quick=False),
         Example("dovetail calibrate mine.csv --chip h200 --out mine.yaml", is_quick=False),
+    ),
+    "dovetail measure": (
+        Example("dovetail measure --out my-gpu", is_quick=False),
+        Example("dovetail measure --only gemm,attention --quick", is_quick=False),
+        Example("dovetail measure step config.json --batch 4 --seq 2048", is_quick=False),
     ),
     "dovetail reproduce": (
         Example("dovetail reproduce phaze-dp", is_quick=False),

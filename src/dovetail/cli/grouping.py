@@ -12,12 +12,12 @@ from dovetail.cli.plugin_option import plugin_options
 from dovetail.cli.verbosity import verbosity_options
 
 SECTIONS = {
-    "Predict": ("simulate", "op", "schedule", "network", "trace"),
+    "Predict": ("simulate", "compare", "sweep", "op", "schedule", "network", "trace"),
     "Bring": ("capture",),
     "Choose": ("plan", "mine", "codesign", "pareto"),
     "Run and keep": ("launch", "studies", "export"),
     "Look up": ("models", "chips", "clusters", "plans", "methods", "show"),
-    "Trust": ("validate", "calibrate", "reproduce"),
+    "Trust": ("validate", "measure", "calibrate", "reproduce"),
     "Use": ("ui", "completion"),
 }
 OTHERS = "More"

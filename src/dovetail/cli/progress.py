@@ -148,6 +148,26 @@ def telling(words: str) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
+def measuring_progress() -> Iterator[Callable[[told.Progress], None]]:
+    """What a measurement calls as it goes on: rows done of all, the table, and the time left."""
+
+    def columns(rich: Any) -> Sequence[Any]:
+        return rich.BarColumn(bar_width=WIDTH), rich.MofNCompleteColumn(), rich.TextColumn(SAID)
+
+    with timed_log("measuring"), _bar(columns) as bar:
+        yield (lambda _: None) if bar is None else _shown_rows(bar)
+
+
+def _shown_rows(bar: Any) -> Callable[[told.Progress], None]:
+    task = bar.add_task("measuring", total=None, said="measuring")
+
+    def show(now: told.Progress) -> None:
+        bar.update(task, completed=now.num_done, total=now.num_all or None, said=now.words)
+
+    return show
+
+
+@contextmanager
 def stepping(names: list[str]) -> Iterator[Callable[[str], None]]:
     """What a study of several things calls as it goes on, with words that begin with the name of one of them."""
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from dovetail.api.requests.jobs import SimulateRequest
 from dovetail.api.requests.option import Option
 from dovetail.cli.options import AsJson, Html, Ranks, command
+from dovetail.errors import InvalidInput
 
 if TYPE_CHECKING:
     from dovetail.api.search_context import SearchContext
@@ -34,6 +35,8 @@ def simulate(
 
     check_html(html)
     files = timeline_files(perfetto, ranks)
+    if perfetto and request.forward_only:
+        raise InvalidInput("a timeline is of a training step; leave out --forward-only or --perfetto")
     with timed_log("simulated"):
         found = simulated(request, context=_around)
     written = write_step(files, found.outcome)

@@ -18,8 +18,26 @@ _EXTRA = re.compile(r"Got unexpected extra arguments?(?:\(s\))? \((.*)\)")
 _NEGATIVE = re.compile(r"-[0-9]")  # of a number among arguments, Typer names the first digit alone
 _BY_OPTION = {
     "dovetail simulate": "models, clusters and plans are named by --model, --cluster and --plan",
+    "dovetail sweep": "models, clusters and plans are named by --model, --cluster and --plan",
     "dovetail launch": "models, clusters and plans are named by --model, --cluster and --plan",
     "dovetail plan": "models and clusters are named by --model and --cluster",
+}
+
+# Options by the words of other tools, and what they are called here.
+_OTHER_WORDS = {
+    **dict.fromkeys(("--gpus", "--num-gpus", "--ngpus", "--world-size", "--nproc", "--num-devices"), "--devices"),
+    **dict.fromkeys(("--gbs", "--global-batch-size", "--batch-size", "--train-batch-size"), "--global-batch"),
+    **dict.fromkeys(("--mbs", "--micro-batch-size", "--micro-batch"), "--microbatch"),
+    **dict.fromkeys(("--seq-len", "--seq-length", "--sequence-length", "--context-length"), "--seq"),
+    **dict.fromkeys(("--inference", "--eval", "--evaluate", "--forward"), "--forward-only"),
+    **dict.fromkeys(("--tensor-model-parallel-size", "--tensor-parallel-size", "--tensor-parallel"), "--tp"),
+    **dict.fromkeys(("--pipeline-model-parallel-size", "--pipeline-parallel-size", "--pipeline-parallel"), "--pp"),
+    **dict.fromkeys(("--context-parallel-size", "--context-parallel"), "--cp"),
+    **dict.fromkeys(("--expert-model-parallel-size", "--expert-parallel"), "--ep"),
+    **dict.fromkeys(("--data-parallel-size", "--data-parallel"), "--dp"),
+    **dict.fromkeys(("--zero-stage", "--zero1", "--use-distributed-optimizer"), "--zero"),
+    **dict.fromkeys(("--dtype", "--precision"), "--compute"),
+    **dict.fromkeys(("--cost", "--usd"), "--price"),
 }
 
 
@@ -46,15 +64,25 @@ def _closest(word: str, options: list[str]) -> list[str]:
     return near or sorted(options)
 
 
+def path_of(error: Any) -> str:
+    """The command that was typed wrongly."""
+    return str(error.ctx.command_path) if getattr(error, "ctx", None) else "dovetail"
+
+
 def usage(error: Any) -> str:
     """Typer's words for wrong usage, put as we put ours."""
     message = str(getattr(error, "message", "")) or error.format_message()
-    if close := getattr(error, "possibilities", None):
+    other = _OTHER_WORDS.get(str(getattr(error, "option_name", "")).partition("=")[0], "")
+    if "." in str(getattr(error, "option_name", "")) and path_of(error) == "dovetail sweep":
+        message = f"{message}; a key of a spec is varied by --over {str(error.option_name).lstrip('-')}=VALUES"
+    elif other and any(other in each.opts for each in error.ctx.command.params):
+        message = f"{message}; here it is {other}"
+    elif close := getattr(error, "possibilities", None):
         message = f"{message}; did you mean {' or '.join(_closest(str(error.option_name), close))}?"
     elif type(error) is not USAGE_ERROR:
         message = error.format_message()
     message = message.replace(". Did you mean", "; did you mean").rstrip(".")
-    path = error.ctx.command_path if getattr(error, "ctx", None) else "dovetail"
+    path = path_of(error)
     if path == "dovetail op" and _NEGATIVE.fullmatch(str(getattr(error, "option_name", ""))):
         message = "sizes must be at least 1; got one below 0"
     if extra := _EXTRA.fullmatch(message):

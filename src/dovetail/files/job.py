@@ -15,14 +15,17 @@ from pydantic import create_model
 from dovetail.errors import InvalidInput
 from dovetail.files.entry import SECTIONS, Document, Entry, check_spec_keys, followed, opened, placed, spoken
 from dovetail.files.heterogeneous_cluster import any_cluster_of
+from dovetail.files.inline_plan import Over
 from dovetail.files.model import model_of
-from dovetail.files.plan import plan_of
+from dovetail.files.plan import NOTHING, plan_of
 from dovetail.files.plan_space import space_of
 from dovetail.files.schema import Shape, Text, Whole, built, checked, shape_of
 from dovetail.files.text import one_line
 from dovetail.files.tree import node_of
 from dovetail.hardware.chip import Chip
+from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.heterogeneous import AnyCluster, chips_of, pools_of
+from dovetail.parallel.placement import nested
 from dovetail.parallel.plan import Plan
 from dovetail.parallel.pools import on_pools
 from dovetail.search.planners.constraints import Constraint
@@ -127,15 +130,15 @@ def load_workload(reference: Spec) -> Workload:
     return workload_of(section_of(reference, "workload"))[0]
 
 
-def load_plan(reference: Spec, workload: Workload, cluster: AnyCluster) -> Plan:
-    """The plan that `reference` names, completed and checked for `workload` on `cluster`."""
-    return plan_on(section_of(reference, "plan"), forward_graph(workload), cluster)
+def load_plan(reference: Spec, workload: Workload, cluster: AnyCluster, over: Over = NOTHING) -> Plan:
+    """The plan that `reference` names with the decisions of `over` in its place, for `workload` on `cluster`."""
+    return plan_on(section_of(reference, "plan"), forward_graph(workload), cluster, over)
 
 
-def plan_on(entry: Entry, graph: Graph, cluster: AnyCluster) -> Plan:
-    plan = plan_of(entry, graph, *(pool.num_devices for pool in pools_of(cluster)))
+def plan_on(entry: Entry, graph: Graph, cluster: AnyCluster, over: Over = NOTHING) -> Plan:
+    plan = plan_of(entry, graph, *(pool.num_devices for pool in pools_of(cluster)), over=over)
     with placed(entry):
-        return on_pools(plan, cluster)
+        return on_pools(nested(plan, cluster.topology) if isinstance(cluster, Cluster) else plan, cluster)
 
 
 @contextmanager

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.entry import SECTIONS, is_file_name, opened
+from dovetail.files.inline_plan import SHORT_NAMES
 from dovetail.files.model import FORMAT_KEY, HUGGING_FACE_KEYS
-from dovetail.files.plan import OLD_NAMES, SHORT_NAMES
+from dovetail.files.plan import OLD_NAMES
 from dovetail.files.schema import written_keys
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.chip import Chip

@@ -9,7 +9,8 @@ from typing import Any
 
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
 from dovetail.files.entry import Entry, described, placed
-from dovetail.files.plan import OLD_NAMES, SHORT_NAMES
+from dovetail.files.inline_plan import ALIASES, ELSEWHERE, OPTIONS, SHORT_NAMES
+from dovetail.files.plan import OLD_NAMES
 from dovetail.files.schema import MAX_LIST, MAX_WHOLE
 from dovetail.files.text import quoted
 from dovetail.parallel.plan import AXES, CONTEXT_COMM_TYPES, RECOMPUTE_POLICIES, recompute_policies
@@ -20,7 +21,7 @@ ZERO_STAGES = (0, 1, 2, 3)
 MAX_SHOWN = 8  # of a list that is refused
 _ORDER_RULE = f"axis_order must hold each of {', '.join(AXES)} once, as in {'-'.join(AXES)}"
 _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")  # Python refuses to read longer ones
-_SHORT = {short: long for short, long in (SHORT_NAMES | OLD_NAMES).items() if long in KEYS}
+_SHORT = {short: long for short, long in (ALIASES | OLD_NAMES).items() if long in KEYS}
 _NOT_IN_SPACE = {
     "fix": "keys of space are choices themselves, as in tp: [4, 8]; write the choice without fix",
     "forbid": "space says which values are left, as in zero_stage: [0, 1]; say --forbid to leave some out instead",
@@ -64,6 +65,14 @@ def fixed_by(words: str) -> Constraint:
             raise InvalidInput("a choice is fixed by KEY=VALUE, as in tp=8 or zero_stage=1,2")
         key = _key(name.strip(), "no choice of a plan")
         return Constraint(key=key, values=_values(key, _spoken(key, values)), where=f"--fix {_brief(words)}")
+
+
+def decided_choice(option: str, words: str | bool) -> Constraint:
+    """The constraint that an option such as --tp 8 is for a search: the same as --fix tp=8."""
+    text = str(words).lower() if isinstance(words, bool) else words
+    with _said(f"--{option}", text):
+        key = OPTIONS[option]
+        return Constraint(key=key, values=_values(key, _spoken(key, text)), where=f"--{option} {_brief(text)}")
 
 
 def forbidden_by(words: str) -> tuple[Constraint, ...]:
@@ -111,7 +120,10 @@ def _brief(words: str) -> str:
 
 
 def _key(name: str, noun: str) -> str:
-    key = _SHORT.get(name, name)
+    word = name.removeprefix("--").replace("-", "_").casefold()
+    key = name if name in KEYS else _SHORT.get(word, word)
+    if key not in KEYS and word in ELSEWHERE:
+        raise InvalidInput(f"{quoted(name)} is no decision of a plan; say {ELSEWHERE[word]}")
     if key not in KEYS:
         raise InvalidInput(f"{noun} is named {quoted(name)}{did_you_mean(name[:100], (*KEYS, *SHORT_NAMES))}")
     return key

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from dovetail.errors import InvalidInput
+from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.files.chip import chip_of
 from dovetail.files.chip_names import full_name
 from dovetail.files.entry import Document, Entry, is_file_name, spoken
 from dovetail.files.heterogeneous_cluster import any_cluster_of
+from dovetail.files.inline_plan import Over
 from dovetail.files.job import Spec, forward_graph, plan_on, whole_spec
 from dovetail.files.model import model_of
-from dovetail.files.plan import suited
+from dovetail.files.plan import NOTHING, changed_plan
 from dovetail.files.tree import node_of
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
@@ -25,6 +27,8 @@ from dovetail.parallel.pools import on_pools
 from dovetail.workload.model import Model
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
+
+_HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+(?<!\.json)(?<!\.yaml)(?<!\.yml)")  # as Hugging Face names models
 
 
 @runtime_checkable
@@ -77,6 +81,12 @@ def as_model(given: ModelLike, seq: int = 0) -> Model:
         return given
     if isinstance(given, ModelHolder):
         return given.model
+    if isinstance(given, str) and _HUB_NAME.fullmatch(given) and not os.path.exists(given):
+        short = given.rpartition("/")[2].casefold()
+        close = did_you_mean(short, models.names())
+        hint = close if "did you mean" in close else ""
+        way_out = "name one that `dovetail models` lists, or its config.json"
+        raise InvalidInput(f"there is no file {given!r}, and nothing is downloaded; {way_out}{hint}", "--model")
     return model_of(as_entry(given, "model"), seq)
 
 
@@ -97,9 +107,10 @@ def as_cluster(given: ClusterLike, num_devices: int = 0) -> AnyCluster:
     return given
 
 
-def as_plan(given: PlanLike, workload: Workload, cluster: AnyCluster) -> Plan:
-    """The plan, completed where it is written, and checked for `workload` on `cluster`."""
+def as_plan(given: PlanLike, workload: Workload, cluster: AnyCluster, over: Over = NOTHING) -> Plan:
+    """The plan with the decisions of `over` in its place, completed, and checked for `workload` on `cluster`."""
     graph = forward_graph(workload)
     if isinstance(given, Plan):
-        return on_pools(suited(given, graph, *(part.num_devices for part in pools_of(cluster))), cluster)
-    return plan_on(as_entry(given, "plan"), graph, cluster)
+        num_by_pool = tuple(part.num_devices for part in pools_of(cluster))
+        return on_pools(changed_plan(given, graph, num_by_pool, over), cluster)
+    return plan_on(as_entry(given, "plan"), graph, cluster, over)

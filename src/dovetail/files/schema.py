@@ -111,7 +111,7 @@ _OLD_KEYS: dict[type, dict[str, str]] = {
     },
     EnergyCosts: {"still_frac": "data_independent_frac"},
 }
-_NOT_WRITTEN = {"sources", "facts", "measured"}  # kept by us
+_NOT_WRITTEN = {"sources", "facts", "measured", "is_forward_only"}  # kept by us, or an option
 
 T = TypeVar("T", bound="DataclassInstance")
 

@@ -40,6 +40,11 @@ def is_file(file: Path) -> bool:
 
 def read_text(file: Path, where: str) -> str:
     """The text of `file`; `where` is the place that named it, for the error when it cannot be had."""
+    return decoded(read_bytes(file, where), file)
+
+
+def read_bytes(file: Path, where: str) -> bytes:
+    """What `file` holds, up to the limit of its kind; `where` as of `read_text`."""
     try:
         status = os.stat(file)
         _check_kind(file, status, where)
@@ -54,7 +59,7 @@ def read_text(file: Path, where: str) -> str:
         raise InvalidInput(f"cannot read file {quoted(str(file))}: {one_line(str(reason)).lower()}", where) from None
     _check_size(file, len(data), where)
     _LOG.info("read %s, %s bytes", one_line(str(file)), f"{len(data):,}")
-    return decoded(data, file)
+    return data
 
 
 def _limit_bytes(file: Path) -> int:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 from dovetail.api.requests.option import (
     COUNT,
     FLAG,
+    NAMES,
+    REPEATED,
     SLOWDOWN,
     SWITCH,
     TEXT,
@@ -18,13 +20,14 @@ from dovetail.api.requests.option import (
 )
 
 if TYPE_CHECKING:
-    from os import PathLike  # in annotations that are text
+    from collections.abc import Iterable  # in annotations that are text
+    from os import PathLike
     from typing import Any, SupportsIndex
 
     from dovetail.api.captured import Capture
     from dovetail.api.shown import Entry
     from dovetail.api.stored import Studies
-    from dovetail.files.python_values import ChipLike
+    from dovetail.files.python_values import ChipLike, ClusterLike, ModelLike
 
 
 def _dim(flag: str, value: int) -> int:
@@ -46,7 +49,11 @@ DIM = Kind(
 def capture(
     model: Annotated[
         "Any",
-        argument("package.module:factory, file.py:factory, a Hugging Face config.json, or a model.onnx.", "TARGET"),
+        argument(
+            "package.module:factory, file.py:factory, a Hugging Face config.json, a model.onnx; with --world-size a "
+            "script.",
+            "TARGET",
+        ),
     ],
     example_inputs: Annotated[
         "Any",
@@ -81,10 +88,38 @@ def capture(
         "bool", Option("With --chip: layers are recomputed (gradient_checkpointing_enable).", kind=FLAG)
     ] = False,
     compile: Annotated["bool", Option("With --chip: under torch.compile.", kind=FLAG)] = False,
-    optimizer: Annotated["str", Option("With --chip: a class of torch.optim.", "NAME")] = "adamw",
+    optimizer: Annotated[
+        "str", Option("With --chip: a class of torch.optim, as adamw or adamw:foreach.", "NAME")
+    ] = "adamw",
     host_slowdown: Annotated[
         "float", Option("With --chip: how many times as long as the measured host yours takes.", "X", SLOWDOWN)
     ] = 1.0,
+    world_size: Annotated[
+        "SupportsIndex | None",
+        Option("TARGET is a script or function of a job of so many processes: record its step.", "N", COUNT),
+    ] = None,
+    arguments: Annotated[
+        "Iterable[str]", argument("With --world-size: the script's own, after --.", "ARGS", REPEATED)
+    ] = (),
+    module: Annotated[
+        "bool", Option("With --world-size: TARGET is a module, run as python -m does.", kind=FLAG, flag="-m")
+    ] = False,
+    cluster: Annotated[
+        "ClusterLike", Option("With --world-size: the cluster that it runs on; dgx-h100 if left out.", "NAME", VALUE)
+    ] = "",
+    ranks: Annotated[
+        "Iterable[int] | str",
+        Option("With --world-size: which ranks to record, as 0,8; else one of each kind.", "RANKS", NAMES),
+    ] = "",
+    unsharded: Annotated[
+        "ModelLike",
+        Option(
+            "With --world-size: the model of the script, by name or file, to set plans beside its step; else the "
+            "catalogue's with exactly as many parameters.",
+            "MODEL",
+            VALUE,
+        ),
+    ] = "",
     cache: Annotated[
         "bool",
         Option("Keep captures under a hash of all that decides them, and take them from there.", kind=SWITCH),
@@ -99,6 +134,10 @@ def capture(
     With a `chip`, `steps` has the step that the code takes on one of it, operator by operator: under `autocast`, with
     `checkpoint` or `compile`, with an `optimizer` of torch.optim, and with a host that takes `host_slowdown` times as
     long as the one that was measured.
+    With a `world_size`, `model` names a training script, or a function that trains, of a job of so many processes:
+    train.py, file.py:function, package.module:function, or with `module` what `python -m` takes. It is run for one rank
+    of each kind, or for `ranks`, with its own `arguments`, without a GPU or other processes, and `jobs` has its step on
+    a `cluster`, beside plans of the `unsharded` model.
     """
     request = CaptureRequest.of_arguments(locals())
     from dovetail.api.captured import found_capture

@@ -9,9 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 
 from dovetail.api.requests.option import (
     COUNT,
+    DECISION,
+    FLAG,
     FRACTION,
+    PRICE,
     REPEATED,
     SECONDS,
+    SWITCH,
     TOKENS,
     VALUE,
     Option,
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from dovetail.api.planned import Planning
     from dovetail.api.progress import Tell
     from dovetail.api.simulated import Simulation
+    from dovetail.files.inline_plan import Decision
     from dovetail.files.job import Spec
     from dovetail.files.profiled_cluster import ProfileLike
     from dovetail.files.python_values import ClusterLike, ModelLike, PlanLike
@@ -37,6 +42,7 @@ SpecToPlan = Annotated[
     "Spec", argument("A spec file: workload, cluster, and if there are any, space and your own plan.", "SPEC")
 ]
 NOT_YET = "pages plan over the whole space so far"
+FRAMEWORKS = "megatron-lm, megatron-bridge, torchtitan, deepspeed, fsdp2 or maxtext"
 CHOSEN = "it is chosen from the catalogue or uploaded"
 Model = Annotated[
     "ModelLike", Option("A model: name, file or Hugging Face config.json.", "NAME", VALUE, no_form=CHOSEN)
@@ -69,6 +75,15 @@ Jitter = Annotated[
         no_form="a cluster file states it",
     ),
 ]
+Endpoint = Annotated[
+    "str",
+    Option(
+        "What runs collectives on every chip: sm, dma, ace, ici, in-switch, near-memory or ideal; the chip's own, if"
+        " left out.",
+        "NAME",
+        no_form="a cluster file states it",
+    ),
+]
 Profile = Annotated[
     "ProfileLike",
     Option(
@@ -79,6 +94,53 @@ Profile = Annotated[
     ),
 ]
 
+Tokens = Annotated[
+    "str | float",
+    Option(
+        "Tokens to train on in all, such as 15T: how long that takes.",
+        "N",
+        TOKENS,
+        no_form="a page shows one step",
+    ),
+]
+Price = Annotated[
+    "str | float",
+    Option(
+        "What a device costs, such as '2.5 $/h': dollars for a step, and for --tokens.",
+        "PRICE",
+        PRICE,
+        no_form="a page shows one step",
+    ),
+]
+
+ForwardOnly = Annotated[
+    "bool",
+    Option(
+        "An evaluation step: forward passes alone, without gradients and optimizer state.",
+        kind=FLAG,
+        no_form="a page shows a training step",
+    ),
+]
+
+
+def _decision(help: str, metavar: str = "N") -> Option:
+    """A decision of a plan: `simulate` and `launch` put it in the plan's place, `plan` chooses under it."""
+    return Option(help, metavar, DECISION, no_form=NOT_YET)
+
+
+Tp = Annotated["Decision", _decision("Tensor parallel degree, in place of the plan's.")]
+Pp = Annotated["Decision", _decision("Pipeline parallel degree: stages.")]
+Dp = Annotated["Decision", _decision("Data parallel degree; what fills the cluster, if left out.")]
+Cp = Annotated["Decision", _decision("Context parallel degree.")]
+Ep = Annotated["Decision", _decision("Expert parallel degree.")]
+Etp = Annotated["Decision", _decision("Expert tensor parallel degree.")]
+Sp = Annotated["bool | None", Option("Sequence parallelism beside tensor parallelism.", kind=SWITCH, no_form=NOT_YET)]
+Vpp = Annotated["Decision", _decision("Chunks of layers a stage: virtual pipeline, interleave.")]
+Zero = Annotated["Decision", _decision("ZeRO stage: 0, 1, 2 or 3.")]
+Microbatch = Annotated["Decision", _decision("Samples of a microbatch.")]
+Recompute = Annotated["Decision", _decision("none, selective, norm-activation, selective-op or full.", "POLICY")]
+Schedule = Annotated["Decision", _decision("Pipeline schedule: 1f1b, gpipe, zb-h1 and others.", "NAME")]
+
 
 @python_call
 def simulate(
@@ -87,14 +149,37 @@ def simulate(
     model: Model = "",
     cluster: Cluster = "",
     devices: Devices = None,
-    plan: Annotated["PlanLike", Option("A plan: name, file, or auto for the best.", "NAME", VALUE)] = "",
+    plan: Annotated[
+        "PlanLike", Option("A plan: name, file, tp=8,pp=4,zero=1, or auto for the best.", "PLAN", VALUE)
+    ] = "",
+    tp: Tp = None,
+    pp: Pp = None,
+    dp: Dp = None,
+    cp: Cp = None,
+    ep: Ep = None,
+    etp: Etp = None,
+    sp: Sp = None,
+    vpp: Vpp = None,
+    zero: Zero = None,
+    microbatch: Microbatch = None,
+    recompute: Recompute = None,
+    schedule: Schedule = None,
     global_batch: GlobalBatch = None,
     seq: Seq = None,
     compute: Annotated["str | None", COMPUTE] = None,
     headroom: Headroom = None,
     jitter: Jitter = None,
-    tokens: Annotated[
-        "str | float", Option("Tokens to train on in all, such as 15T: how long that takes.", "N", TOKENS)
+    endpoint: Endpoint = "",
+    forward_only: ForwardOnly = False,
+    tokens: Tokens = "",
+    price: Price = "",
+    launch_text: Annotated[
+        "str",
+        Option(
+            "A file that starts a run, as launch writes it: its plan, batch, length and dtypes go before the spec's.",
+            "FILE",
+            no_form="a page reads no file of its machine",
+        ),
     ] = "",
     profile: Profile = "",
     progress: "Tell | bool" = False,
@@ -104,9 +189,13 @@ def simulate(
     `spec` is a spec file or a mapping with its keys; the other arguments go before what it says. Without one, give
     `model`, `cluster` and `plan`: each a catalogue name, a file, a mapping with the keys of a spec, or a value
     (`Model`, `Cluster`, `Plan`). A cluster's size may stand in its name, as in "h100x512". `plan="auto"` is the
-    planner's best, told to `progress` as it is searched for. `tokens` is what to train on in all, such as "15T".
+    planner's best, told to `progress` as it is searched for; "tp=8,pp=4,zero=1" writes one out. `tp`, `pp`, `zero` and
+    the like go before what the plan says, and data parallelism fills the cluster again. `tokens` is what to train on in
+    all, such as "15T".
     `headroom` is the share of memory that plans leave free, 0.05 or "5%"; the chip's own reserve, if left out.
     `jitter` is the standard deviation of when ranks come to a collective, in seconds or "5us": all wait for the last.
+    `endpoint` is what runs collectives on every chip, in place of its own: "dma", "in-switch".
+    `launch_text` is a file that starts a run, as `launch` writes it: its plan, batch, length and dtypes are simulated.
     `profile` is a trace of PyTorch's profiler or of Chakra, or {"file": it, "chip": NAME}: what was measured goes
     before what is predicted.
 
@@ -129,11 +218,24 @@ def plan(
     model: Model = "",
     cluster: Cluster = "",
     devices: Devices = None,
+    tp: Tp = None,
+    pp: Pp = None,
+    dp: Dp = None,
+    cp: Cp = None,
+    ep: Ep = None,
+    etp: Etp = None,
+    sp: Sp = None,
+    vpp: Vpp = None,
+    zero: Zero = None,
+    microbatch: Microbatch = None,
+    recompute: Recompute = None,
+    schedule: Schedule = None,
     global_batch: GlobalBatch = None,
     seq: Seq = None,
     compute: Annotated["str", COMPUTE] = "",
     headroom: Headroom = None,
     jitter: Jitter = None,
+    endpoint: Endpoint = "",
     top: Annotated[
         "SupportsIndex",
         Option("How many plans to show, no two of the same degrees.", "N", COUNT, no_form="the page shows one"),
@@ -172,6 +274,25 @@ def plan(
             no_form=NOT_YET,
         ),
     ] = (),
+    framework: Annotated[
+        "str",
+        Option(f"Only plans that this framework runs as printed: {FRAMEWORKS}.", "NAME", no_form=NOT_YET),
+    ] = "",
+    framework_version: Annotated[
+        "str", Option("A release of the framework, such as 0.2.2; the newest known, if left out.", "V", no_form=NOT_YET)
+    ] = "",
+    fit_probability: Annotated[
+        "str | float | None",
+        Option(
+            "How likely plans must fit, at the least, by our error of memory; 95%, if neither it nor --headroom is"
+            " given.",
+            "SHARE",
+            FRACTION,
+            no_form=NOT_YET,
+        ),
+    ] = None,
+    tokens: Tokens = "",
+    price: Price = "",
     profile: Profile = "",
     progress: "Tell | bool" = False,
 ) -> "Planning":
@@ -179,8 +300,10 @@ def plan(
 
     `spec`, `model`, `cluster` and the counts are as `simulate` takes them. `top` is how many plans come back, no two
     of the same degrees; `objective` is time, tokens/s, tokens/s/$, tokens/J or headroom; `limit` is of how many plans
-    layers and recompute are set by stage. `fix` and `forbid` are as the command's: "tp=8", "uneven".
-    `profile` is as `simulate` takes it.
+    layers and recompute are set by stage. `fix` and `forbid` are as the command's: "tp=8", "uneven"; `tp=8` fixes too.
+    `framework` keeps the search to plans that a framework, by `framework_version`, runs as printed; without it the best
+    of each framework comes back as well. Plans fit with `fit_probability` at the least, 0.95 if it and `headroom` are
+    left out. `endpoint`, `tokens`, `price` and `profile` are as `simulate` takes them.
 
     `progress` is called with a `Progress` as the search goes on; what it raises ends the search. True shows a bar.
     """
@@ -200,19 +323,39 @@ class PlanRequest(Request, of=plan):
 def launch(
     spec: SpecOfJob = "",
     *,
-    framework: Annotated["str", Option("megatron-lm, torchtitan, deepspeed or maxtext.", "NAME")] = "",
+    framework: Annotated["str", Option(f"{FRAMEWORKS}.", "NAME")] = "",
+    framework_version: Annotated[
+        "str", Option("A release of the framework, such as 0.2.2; the newest known, if left out.", "V")
+    ] = "",
+    wrapper: Annotated[
+        "str", Option("Wrap it for a batch system: slurm or kubernetes.", "NAME", no_form="the page shows the script")
+    ] = "",
     model: Model = "",
     cluster: Cluster = "",
     devices: Devices = None,
-    plan: Annotated["PlanLike", Option("A plan: name or file.", "NAME", VALUE)] = "",
+    plan: Annotated["PlanLike", Option("A plan: name, file, or tp=8,pp=4,zero=1.", "PLAN", VALUE)] = "",
+    tp: Tp = None,
+    pp: Pp = None,
+    dp: Dp = None,
+    cp: Cp = None,
+    ep: Ep = None,
+    etp: Etp = None,
+    sp: Sp = None,
+    vpp: Vpp = None,
+    zero: Zero = None,
+    microbatch: Microbatch = None,
+    recompute: Recompute = None,
+    schedule: Schedule = None,
     global_batch: GlobalBatch = None,
     seq: Seq = None,
     compute: Annotated["str | None", COMPUTE] = None,
     headroom: Headroom = None,
 ) -> "LaunchScript":
-    """What starts a plan with a training framework: megatron-lm, torchtitan, deepspeed or maxtext.
+    """What starts a plan with a training framework.
 
-    The other arguments are those of `simulate`. What the framework has no words for is named: not expressed.
+    `framework` is megatron-lm, megatron-bridge, torchtitan, deepspeed, fsdp2 or maxtext, by `framework_version` if that
+    is not the newest. `wrapper` is the batch system to start it by: slurm or kubernetes. The other arguments are those
+    of `simulate`. What the framework has no words for is named: not expressed.
     """
     request = LaunchRequest.of_arguments(locals())
     from dovetail.api.launched import launched

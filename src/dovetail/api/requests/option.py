@@ -69,10 +69,32 @@ def _names(_: str, words: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(name.strip() for name in names if name.strip())
 
 
+def _values(_: str, value: Any) -> tuple[Any, ...]:
+    """Several of what a program may give one of: a list or a tuple has them, anything else is one."""
+    if value is None or (isinstance(value, str) and not value):
+        return ()
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+def _axes(_: str, value: Any) -> Any:
+    """Axes of a sweep: a mapping as a program has it, or texts as they are typed."""
+    return dict(value) if isinstance(value, Mapping) else _values(_, value)
+
+
 def _num_tokens(flag: str, given: str | float) -> float:
     from dovetail.api.arguments import num_tokens
 
     return num_tokens(flag, given)
+
+
+def _count_text(value: float) -> str:
+    """A large count as it is typed: 15T, or all its digits where that would lose some."""
+    from dovetail.units import GIGA, MEGA, TERA
+
+    for scale, symbol in ((TERA, "T"), (GIGA, "B"), (MEGA, "M")):
+        if value >= scale and float(f"{value / scale:.6g}") * scale == value:
+            return f"{value / scale:.6g}{symbol}"
+    return f"{value:.17g}"
 
 
 def _slowdown(flag: str, given: str | float | None) -> float:
@@ -121,6 +143,33 @@ def _time_s(flag: str, value: Any) -> float | None:
     return None if value is None else float(value)
 
 
+def _device_usd_per_s(flag: str, given: Any) -> float:
+    """What a device costs: text such as '2.5 $/h', or from Python dollars an hour; 0 where nothing is said."""
+    from dovetail.units import SECONDS_PER_HOUR, price_usd_per_s
+
+    if given is None or given == "":
+        return 0.0
+    if isinstance(given, str):
+        try:
+            return price_usd_per_s(given)
+        except InvalidInput as error:
+            raise InvalidInput(error.message, flag) from None
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given < float("inf"):
+        raise InvalidInput(f"{flag} is dollars for an hour of a device, or a text such as '2.5 $/h'; got {given!r}")
+    return given / SECONDS_PER_HOUR
+
+
+def _decision(flag: str, value: Any) -> str:
+    """A decision of a plan as it is typed: a number, a word, or several with commas between."""
+    if value is None:
+        return ""
+    if isinstance(value, list | tuple):
+        return ",".join(_decision(flag, each) for each in value)
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InvalidInput(f"{flag} is a number or a word; got {type(value).__name__}")
+    return str(value)
+
+
 def counts(*, least: int = 1) -> Kind:
     """A whole number of at least `least`; 0 where it was left out."""
 
@@ -143,15 +192,25 @@ COUNT = counts()
 FLAG = Kind(parse=_as_given, check=_as_given, unset=False, is_flag=True)
 SWITCH = Kind(parse=lambda _, value: value, check=lambda _, value: value, unset=None, is_flag=True, has_negative=True)
 REPEATED = Kind(parse=_parsed_tuple, check=_texts, unset=(), is_repeated=True)
+VALUES = Kind(parse=_parsed_tuple, check=_values, unset=(), is_repeated=True)  # names, files or values of programs
+AXES = Kind(parse=_parsed_tuple, check=_axes, unset=(), is_repeated=True)
 NAMES = Kind(parse=_names, check=_names, unset=())  # with commas between, or a list
 FRACTION = Kind(  # a share of a whole: 5% or 0.05, and None where nothing is said, as 0 says something
     parse=_parsed_fraction, check=_fraction, unset=None, text=lambda value: f"{100 * value:g}%", example="5%"
 )
+DECISION = Kind(parse=_decision, check=_decision, example="2")
 SLOWDOWN = Kind(parse=_slowdown, check=_slowdown, unset=1.0, text=lambda value: f"{value:g}", example="1.5")
 SECONDS = Kind(  # a time: 5us, or from Python in seconds too; None where nothing is said
     parse=_parsed_time_s, check=_time_s, unset=None, text=lambda value: f"{value:g} s", example="5us"
 )
-TOKENS = Kind(parse=_num_tokens, check=_num_tokens, unset=0.0, example="15T")
+PRICE = Kind(  # of a device: '2.5 $/h', or from Python dollars an hour
+    parse=_device_usd_per_s,
+    check=_device_usd_per_s,
+    unset=0.0,
+    text=lambda value: f"{value * 3600:.6g} $/h",  # style: an hour, as people pay by it
+    example="2.5 $/h",
+)
+TOKENS = Kind(parse=_num_tokens, check=_num_tokens, unset=0.0, text=_count_text, example="15T")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from dovetail.report.charts.roofline import operators_roofline
 from dovetail.report.charts.stage_memory import memory_by_stage
 from dovetail.report.charts.stage_time import time_by_stage
 from dovetail.report.figures import part_text, table_of
+from dovetail.report.goodput import NO_BUDGET, Budget, run_of
 from dovetail.report.labels import counted, number, percent
 from dovetail.report.levers import levers_list
 from dovetail.report.limits import limited_by
@@ -26,11 +27,11 @@ from dovetail.report.pages.inputs import plain_inputs
 from dovetail.report.plain import Record
 from dovetail.report.pools import pools_list
 from dovetail.report.table import Table
-from dovetail.units import format_bytes, format_energy_j, format_s
+from dovetail.units import format_bytes, format_count, format_duration, format_energy_j, format_s, format_usd
 
 
 def outcome_page(
-    result: Outcome | Infeasible, name: str = "", residuals: Sequence[Residual] = (), num_tokens: float = 0.0
+    result: Outcome | Infeasible, name: str = "", residuals: Sequence[Residual] = (), budget: Budget = NO_BUDGET
 ) -> Page:
     """The arguments are those of `report.outcome.outcome_figures`."""
     if isinstance(result, Infeasible):
@@ -38,9 +39,9 @@ def outcome_page(
     return Page(
         title=name or _what(result),
         sentence=outcome_sentence(result, residuals),
-        cards=outcome_cards(result),
+        cards=(*outcome_cards(result), *_priced(result, budget)),
         sections=(
-            Section(title="The answer", tables=(_untitled(table_of(headline(result, name, residuals, num_tokens))),)),
+            Section(title="The answer", tables=(_untitled(table_of(headline(result, name, residuals, budget))),)),
             *outcome_sections(result),
         ),
     )
@@ -93,6 +94,16 @@ def outcome_cards(outcome: Outcome) -> tuple[Card, ...]:
             note=f"per step; {outcome.mean_w:.0f} W per device of {powers} W",
         ),
     )
+
+
+def _priced(outcome: Outcome, budget: Budget) -> tuple[Card, ...]:
+    """What a run takes and costs, where that was asked."""
+    run = run_of(outcome, budget)
+    if run is None:
+        return ()
+    cost = f", {format_usd(run.expected_usd)}" if run.expected_usd else ""
+    noun = f"{format_count(budget.num_tokens)} tokens"
+    return (Card(label="Run", value=f"{format_duration(run.expected_s)}{cost}", note=noun),)
 
 
 def outcome_inputs(result: Outcome | Infeasible) -> Record:
