@@ -44,7 +44,7 @@ def test_a_framework_is_read_by_all_its_names_wherever_one_is_named(said: str, n
     file.write_text(SPEC.format(said), encoding="utf-8")
     assert load_spec(file).plan.framework == name
     if name in launchers:
-        scripts = [launch(model="llama3-8b", cluster="h100x8", plan="zero1", framework=each) for each in (said, name)]
+        scripts = [launch(model="llama3-8b", cluster="h100x8", plan="zero3", framework=each) for each in (said, name)]
         assert scripts[0].record == scripts[1].record
         assert framework_name(scripts[0].record["framework"]) == name
     assert stack_of(row(framework=said)) == stack_of(row(framework=name))

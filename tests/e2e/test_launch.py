@@ -33,7 +33,7 @@ def test_a_shell_can_read_the_script(dovetail, tmp_path, framework):
 
 def test_the_job_of_torchtitan_is_toml(dovetail, tmp_path):
     file = tmp_path / "job.toml"
-    ran = dovetail("launch", SPEC, "--framework", "torchtitan", "--out", file)
+    ran = dovetail("launch", SPEC, "--framework", "torchtitan", "--framework-version", "0.2.2", "--out", file)
     assert ran.returncode == 0
     assert "not expressed: zero_stage 1" in ran.stdout
     job = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -68,7 +68,7 @@ def test_the_plan_of_an_example_comes_back_from_its_file(dovetail, tmp_path, spe
 def test_options_of_simulate_are_options_here(dovetail):
     ran = dovetail(
         "launch", "--model", "llama3-8b", "--cluster", "dgx-h100", "--devices", "16", "--plan", "zero3",
-        "--global-batch", "64", "--seq", "4096", "--framework", "torchtitan",
+        "--global-batch", "64", "--seq", "4096", "--framework", "torchtitan", "--framework-version", "0.2.2",
     )  # fmt: skip
     assert tomllib.loads(ran.stdout)["training"]["seq_len"] == 4096
 
@@ -76,7 +76,7 @@ def test_options_of_simulate_are_options_here(dovetail):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((SPEC,), "--framework is missing; known: deepspeed, maxtext, megatron-lm, torchtitan"),
+        ((SPEC,), "--framework is missing; known: deepspeed, fsdp2, maxtext, megatron-bridge, megatron-lm, torchtitan"),
         ((SPEC, "--framework", "megatorn"), "did you mean megatron-lm"),
         ((SPEC, "--framework", "deepspeed", "--plan", "nope"), "no plan is named 'nope'"),
         (("nowhere.yaml", "--framework", "deepspeed"), "there is no file"),

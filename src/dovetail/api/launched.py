@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
 from dovetail.api.answer import Answer
+from dovetail.api.arguments import entry_named
 from dovetail.api.jobs import JobRequest, job_of, placed_in
 from dovetail.api.requests.jobs import LaunchRequest
 from dovetail.errors import DovetailError, InvalidInput
@@ -15,8 +17,9 @@ from dovetail.files.written import write_file
 from dovetail.parallel.frameworks import framework_name
 from dovetail.report.launchers.fallbacks import as_run
 from dovetail.report.launchers.frameworks import launchers
-from dovetail.report.launchers.launch import Launch, launch_record, launch_text
+from dovetail.report.launchers.launch import Launch, hosts, launch_record, launch_text, script
 from dovetail.report.launchers.nearest import Cost, cost_record, costs, nearest
+from dovetail.report.launchers.wrappers import WrappedJob, wrappers
 from dovetail.report.outcome import plan_record
 from dovetail.report.page import Page
 from dovetail.report.pages.inputs import plain_inputs
@@ -33,6 +36,7 @@ class LaunchScript(Answer):
     job: Job
     costs: tuple[Cost, ...]
     call: str
+    wrapper: str = ""
     written: tuple[str, ...] = ()
 
     @property
@@ -41,8 +45,19 @@ class LaunchScript(Answer):
 
     @property
     def text(self) -> str:
-        """The script, or TOML for torchtitan."""
-        return launch_text(self.outcome)
+        """The script, TOML for torchtitan 0.2, or the job of a batch system around it."""
+        if not self.wrapper:
+            return launch_text(self.outcome)
+        num_hosts, per_host = hosts(self.job.cluster)
+        return wrappers[self.wrapper](
+            WrappedJob(
+                name=_job_name(self.job),
+                script=script(self.outcome),
+                num_hosts=num_hosts,
+                devices_per_host=per_host,
+                comments=self.outcome.comments[:1],
+            )
+        )
 
     @property
     def differing(self) -> tuple[str, ...]:
@@ -61,6 +76,7 @@ class LaunchScript(Answer):
     def _record(self) -> Record:
         _, plan = as_run(self.job.workload, self.job.plan, self.outcome.missing)
         found = launch_record(self.outcome) | {"plan_as_run": plan_record(plan), "written": list(self.written)}
+        found |= {"wrapper": self.wrapper, "text": self.text}
         return found | {"costs": [cost_record(cost) for cost in self.costs]}
 
     @property
@@ -84,11 +100,19 @@ class LaunchScript(Answer):
 
 def launched(request: LaunchRequest) -> LaunchScript:
     framework = launcher_name(request.framework)
+    version = launchers[framework].version(request.framework_version)
+    if request.wrapper:
+        entry_named(wrappers, request.wrapper, "--wrapper")
     job = job_of(request.part(JobRequest))
     with placed_in(request.spec):
-        found = nearest(launchers[framework], job.workload, job.cluster, job.plan)
-    answer = LaunchScript(outcome=found, job=job, costs=_costs(found, job), call=request.call)
+        found = nearest(launchers[framework].at(version), job.workload, job.cluster, job.plan)
+    answer = LaunchScript(outcome=found, job=job, costs=_costs(found, job), call=request.call, wrapper=request.wrapper)
     return replace(answer, outcome=replace(found, notes=(*found.notes, *answer.differing)))
+
+
+def _job_name(job: Job) -> str:
+    """A name that Slurm and Kubernetes take: lower case, digits and dashes."""
+    return re.sub(r"[^a-z0-9]+", "-", (job.name or job.workload.model.name).lower()).strip("-")[:40] or "train"
 
 
 def launcher_name(said: str) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from dovetail.report.launchers.launch import Flag, Missing, flag, unsaid
+from dovetail.report.launchers.model_traits import left_out, megatron_traits
 from dovetail.workload.experts import Experts
 from dovetail.workload.graph import run_lengths
 from dovetail.workload.layer_types import layer_types, layers_of
@@ -47,6 +48,7 @@ def megatron_shape(shape: Transformer, workload: Workload) -> Iterator[Flag | Mi
     if shape.experts is not None:
         yield from _experts(shape, shape.experts, workload)
     yield flag("--attention-backend", "flash" if workload.attention == "flash" else "unfused")
+    yield from megatron_traits(shape)
     for name in sorted({name for types in layers_of(shape) for name in types}):
         if other := sorted(set(layer_types[name]().replaces) - _BY_LAYER):
             yield Missing(f"layers of type {name}", f"no argument sets {', '.join(other)} layer by layer")
@@ -76,6 +78,7 @@ def megatron_deepspeed_shape(shape: Transformer, workload: Workload) -> Iterator
         if experts.width != shape.ffn_width:
             yield Missing(f"experts of width {experts.width}", f"all layers share ffn-hidden-size {shape.ffn_width}")
         yield from _unsaid_experts(experts, {"num_experts", "num_experts_per_token", "width"})
+    yield from left_out(shape, "the fork's own is used; see its arguments for what it can be told")
     yield from unsaid(shape, _BASIC, _NO_FLAG)
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 MAX_HOST_DEVICES = 8  # of one HGX or UBB baseboard, NVIDIA and AMD; said in what is written, for hosts may differ
+_TRAY_DEVICES = {"gb200": 4, "gb300": 4}  # NVIDIA GB200 and GB300 NVL72 data sheets: 18 compute trays of 4 GPUs
 NUM_TIMED_STEPS = 50  # a stand-in: long enough to time a step after warm-up
 LEARNING_RATE = "1.0e-5"  # a stand-in: low enough for any model's few steps
 _NOT_GPUS = ("Google", "AWS")  # their chips run other builds: JAX or XLA, and Neuron
@@ -76,6 +77,7 @@ class Launch:
 
     `version`: whose flags these are. `command`: word by word; words that begin with $ are for the shell to fill in.
     `config`: the text of the file `config_name` that the command reads; both empty where flags say everything.
+    `setup`: lines of shell that come before the command.
     """
 
     framework: str
@@ -84,6 +86,7 @@ class Launch:
     environment: tuple[tuple[str, str], ...] = ()
     config_name: str = ""
     config: str = ""
+    setup: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -106,6 +109,7 @@ def script(launch: Launch) -> str:
     lines += [f"export {name}={value}" for name, value in launch.environment]
     if launch.config:
         lines += [f"cat > {quoted(launch.config_name)} <<'END'", launch.config.rstrip("\n"), "END"]
+    lines += launch.setup
     lines.append(" \\\n  ".join(" ".join(quoted(word) for word in one.words) for one in launch.command))
     return "\n".join(lines) + "\n"
 
@@ -127,6 +131,7 @@ def launch_record(launch: Launch) -> dict[str, Any]:
         "command": list(launch.words),
         "config_name": launch.config_name,
         "config": launch.config,
+        "setup": list(launch.setup),
         "not_expressed": [{"what": one.what, "why": one.why} for one in launch.missing],
         "notes": list(launch.notes),
     }
@@ -170,6 +175,17 @@ def toml_text(settings: Iterable[Setting]) -> str:
     return "\n".join(_toml_tables(nested(settings), ())) + "\n"
 
 
+def yaml_text(tree: dict[str, Any], indent: str = "") -> str:
+    """Sections and values as YAML; JSON's scalars are YAML's too."""
+    lines = []
+    for key, value in tree.items():
+        if isinstance(value, dict):
+            lines.append(f"{indent}{key}:\n{yaml_text(value, indent + '  ')}")
+        else:
+            lines.append(f"{indent}{key}: {json.dumps(value)}\n")
+    return "".join(lines)
+
+
 def _toml_tables(tree: dict[str, Any], path: tuple[str, ...]) -> Iterator[str]:
     values = {key: value for key, value in tree.items() if not isinstance(value, dict)}
     if values and path:
@@ -198,13 +214,14 @@ def hosts(cluster: AnyCluster) -> tuple[int, int]:
 
 
 def _hosts(cluster: Cluster) -> tuple[int, int]:
-    """Of equal devices: the part of the innermost dimension that one baseboard holds.
+    """Of equal devices: the part of the innermost dimension that one baseboard or tray holds.
 
     PCIe does not leave a host, so a dimension of that name further out is inside it too.
     """
     inner, *outer = cluster.topology.dimensions
     innermost = inner.num_devices * math.prod(one.num_devices for one in outer if one.name == "pcie")
-    per_host = next(count for count in range(min(innermost, MAX_HOST_DEVICES), 0, -1) if innermost % count == 0)
+    most = min(innermost, _TRAY_DEVICES.get(cluster.chip.name, MAX_HOST_DEVICES))
+    per_host = next(count for count in range(most, 0, -1) if innermost % count == 0)
     return cluster.num_devices // per_host, per_host
 
 

@@ -11,12 +11,10 @@ from dovetail.errors import DovetailError
 from dovetail.hardware.heterogeneous import AnyCluster, chips_of
 from dovetail.parallel.plan import Plan
 from dovetail.report.launchers.frameworks import launchers
-from dovetail.report.launchers.kept_to import options
 from dovetail.report.launchers.launch import Launch
 from dovetail.report.launchers.nearest import Cost, costs, nearest
 from dovetail.workload.workload import Workload
 
-OF_TPUS = ("maxtext",)
 MAX_CHARS = 120  # of one choice that is not expressed
 
 
@@ -24,15 +22,14 @@ MAX_CHARS = 120  # of one choice that is not expressed
 class Runnable:
     """What one framework says to a plan.
 
-    `differs`: what it runs otherwise, so that it is another plan; if asked for, `costs` is what that one takes, as far
-    as it is modelled, and `options` keep a search to plans that it runs as they are. `not_expressed`: what it is not
-    told and no model of ours tells apart. `refusal`: why it cannot run it at all.
+    `differs`: what it runs otherwise, so that it is another plan; `costs` is what that one takes, where that was
+    evaluated and is modelled. `not_expressed`: what it is not told and no model of ours tells apart. `refusal`: why it
+    cannot run it at all.
     """
 
     framework: str
     differs: tuple[str, ...] = ()
     costs: tuple[Cost, ...] = ()
-    options: tuple[str, ...] = ()
     not_expressed: tuple[str, ...] = ()
     refusal: str = ""
 
@@ -44,7 +41,7 @@ def runnable(workload: Workload, cluster: AnyCluster, plan: Plan, *, is_costed: 
     """
     ask = _costed if is_costed else _asked
     is_tpu = all(chip.vendor == "Google" for chip in chips_of(cluster))
-    names = (name for name in launchers.names() if is_tpu or name not in OF_TPUS)
+    names = (name for name, entry in launchers.items() if is_tpu or not entry.is_for_tpus)
     return tuple(ask(name, workload, cluster, plan) for name in names)
 
 
@@ -60,7 +57,7 @@ def _costed(name: str, workload: Workload, cluster: AnyCluster, plan: Plan) -> R
         launch = nearest(launchers[name], workload, cluster, plan)
     except DovetailError as error:
         return Runnable(framework=name, refusal=error.message)
-    answer = replace(_answer(name, launch), options=options(launchers[name], workload, cluster, plan))
+    answer = _answer(name, launch)
     try:
         return replace(answer, costs=costs(launch, workload, cluster, plan))
     except DovetailError:  # what runs is not modelled, and no cost says that
@@ -94,6 +91,8 @@ def runnable_notes(
 
     What that costs is time, whatever plans are ranked by.
     """
+    if not best:  # nobody was asked: the search was kept to one framework
+        return
     for one in best:
         yield _sentence(one, objective_name)
     for one in best:
@@ -101,18 +100,6 @@ def runnable_notes(
             yield from _first_place(one.framework, by_place)
     if not any(not one.refusal for answers in by_place for one in answers):
         yield "none of them can run any of the plans above; fix or forbid what they refuse"
-    elif all(one.refusal or one.differs for one in best):
-        yield from _way_out(best)
-
-
-def _way_out(best: tuple[Runnable, ...]) -> Iterator[str]:
-    """How to look only at what the framework that loses least can be told."""
-    by_name = {one.framework: one for one in best}
-    for name in runners(best)[:1]:
-        if by_name[name].options:
-            yield f"to look only at plans that {name} runs as they are, add {' '.join(by_name[name].options)}"
-            return
-    yield "docs/howto/find-a-plan.md says how to look only at plans that a framework runs as they are"
 
 
 def _sentence(one: Runnable, objective_name: str) -> str:
@@ -121,10 +108,10 @@ def _sentence(one: Runnable, objective_name: str) -> str:
     untold = f"; not told, and not counted: {_listed(one.not_expressed)}" if one.not_expressed else ""
     if not one.differs:
         return f"{one.framework} can run the best plan{untold}"
-    cost = one.costs[0].words if one.costs else "what that costs is not modelled"
+    cost = f" {one.costs[0].words};" if one.costs else ""
     if one.costs and objective_name != "time":
-        cost += f", by time and not by {objective_name}"
-    return f"{one.framework} runs another plan for the best one: {cost}; it differs by {_listed(one.differs)}{untold}"
+        cost = f" {one.costs[0].words}, by time and not by {objective_name};"
+    return f"{one.framework} runs another plan for the best one:{cost} it differs by {_listed(one.differs)}{untold}"
 
 
 def _first_place(framework: str, by_place: tuple[tuple[Runnable, ...], ...]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from dovetail.search.planners.refine import Job, base_plans
 from dovetail.step.memory_needs import host_need_bytes, need_bytes
 from dovetail.step.offload import does_offload, host_of
 from dovetail.step.step import step_times
+from dovetail.workload.graph import BoolArray
 
 PLAN_BATCH = 150_000  # whose columns take some hundred MB
 BASES_AT_ONCE = 50_000
@@ -39,6 +40,14 @@ class PlanProgress(Protocol):
     def __call__(self, num_done: int, num_all: int, tally: Tally, score: float, bound_s: float = 0.0, /) -> None: ...
 
 
+PlanRules = Callable[[Plans], BoolArray]
+
+
+def no_rules(plans: Plans) -> BoolArray:
+    """All of them."""
+    return np.ones(len(plans), dtype=bool)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvenPlans:
     """The best even plans, what was met, and base plans that may be better with uneven stages."""
@@ -50,13 +59,19 @@ class EvenPlans:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvenSearch:
-    """What is searched, and how many of the best are wanted."""
+    """What is searched, and how many of the best are wanted.
+
+    `rules`: which plans of the space count, whatever their recompute. `framework`: whose own buffers are counted; where
+    it is empty, those of what the cluster's chips run.
+    """
 
     job: Job
     space: PlanSpace
     scoring: Scoring
     num_best: int
     progress: PlanProgress
+    rules: PlanRules = no_rules
+    framework: str = ""
 
     def all_evaluated(self) -> EvenPlans:
         """Every plan of the space, whatever the objective."""
@@ -84,7 +99,11 @@ class EvenSearch:
 
     def _batches(self, space: PlanSpace) -> Iterator[Plans]:
         cluster = self.job.cluster
-        return batches(space, self.job.graph, cluster.num_devices, framework_of(cluster))
+        framework = self.framework or framework_of(cluster)
+        for plans in batches(space, self.job.graph, cluster.num_devices, framework):
+            kept = plans.at(np.flatnonzero(self.rules(plans)))
+            if len(kept):
+                yield kept
 
     def _tell(self, num_done: int, num_all: int, even: EvenPlans) -> None:
         self.progress(num_done, num_all, even.tally, even.best[0].score if even.best else np.inf)

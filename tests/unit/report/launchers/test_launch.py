@@ -8,6 +8,7 @@ import tomllib
 from dataclasses import dataclass, replace
 
 import pytest
+import yaml
 
 from dovetail.errors import DovetailError, InvalidInput, NotModelled
 from dovetail.hardware.clusters import clusters
@@ -31,7 +32,9 @@ MIXTRAL = Plan(tensor_parallel=2, sequence_parallel=True, data_parallel=32, expe
 def launch(framework: str, model: str, plan: Plan, *, cluster: str = "dgx-h100", batch: int = 1024, **said) -> Launch:
     entry = models[model]()
     workload = Workload(model=entry, global_batch=batch, seq=said.pop("seq", entry.seq), **said)
-    return launchers[framework](workload, clusters[cluster].build(plan.num_devices), plan)
+    name, _, version = framework.partition(" ")
+    launcher = launchers[name].at(launchers[name].version(version))
+    return launcher(workload, clusters[cluster].build(plan.num_devices), plan)
 
 
 def flags(started: Launch) -> dict[str, str]:
@@ -117,7 +120,7 @@ def test_mixtral_with_expert_parallelism_on_megatron_lm():
 def test_rows_that_cross_the_network_once_are_deepep():
     once = replace(MIXTRAL, deduplicated_dispatch=True)
     assert "--moe-enable-deepep" in flags(launch("megatron-lm", "mixtral-8x7b", once))
-    job = tomllib.loads(launch("torchtitan", "mixtral-8x7b", once).config)
+    job = tomllib.loads(launch("torchtitan 0.2.2", "mixtral-8x7b", once).config)
     assert job["parallelism"]["expert_parallel_comm_backend"] == "deepep"
     assert "deduplicated_dispatch" in told(launch("deepspeed", "mixtral-8x7b", once))
 
@@ -192,7 +195,7 @@ def test_a_run_in_fp8_is_bf16_with_float8_products():
         ("megatron-lm", Plan(context_parallel=2), "overlap.context true"),
         ("megatron-lm", Plan(context_parallel=2, context_comm_type="ring", overlap=Overlap(context=False)),
          "overlap.context false"),
-        ("torchtitan", Plan(context_parallel=2, context_comm_type="all-to-all"), "written as ring"),
+        ("torchtitan", Plan(context_parallel=2, context_comm_type="all-to-all"), "written as gather"),
         ("deepspeed", Plan(context_parallel=2), "context_comm_type gather, written as all-to-all, because context"),
         ("deepspeed", Plan(recompute=("full",)), "the script makes its checkpoints itself"),
         ("deepspeed", Plan(offload_activations_frac=0.5), "offload_activations_frac 0.5"),
@@ -240,7 +243,7 @@ def test_a_plan_for_other_devices_is_refused(framework):
 
 
 def test_llama3_70b_fully_sharded_on_torchtitan():
-    started = launch("torchtitan", "llama3-70b", LLAMA_70B_FSDP)
+    started = launch("torchtitan 0.2.2", "llama3-70b", LLAMA_70B_FSDP)
     job = tomllib.loads(started.config)
     assert job["model"] == {"name": "llama3", "flavor": "70B"}
     assert job["parallelism"] == {
@@ -258,7 +261,7 @@ def test_llama3_70b_fully_sharded_on_torchtitan():
 
 def test_a_pipeline_on_torchtitan_takes_a_step_in_one_go_and_has_its_modules_written_out():
     plan = Plan(pipeline_parallel=4, interleave=2, data_parallel=2, zero_stage=3, microbatch=2)
-    job = tomllib.loads(launch("torchtitan", "llama3-8b", plan, batch=64).config)
+    job = tomllib.loads(launch("torchtitan 0.2.2", "llama3-8b", plan, batch=64).config)
     assert job["training"]["local_batch_size"] == 32
     assert job["parallelism"]["pipeline_parallel_microbatch_size"] == 2
     assert job["parallelism"]["pipeline_parallel_schedule"] == "Interleaved1F1B"
@@ -278,13 +281,13 @@ def test_a_pipeline_on_torchtitan_takes_a_step_in_one_go_and_has_its_modules_wri
     ],
 )
 def test_recompute_on_torchtitan(policy, layers, expected):
-    started = launch("torchtitan", "llama3-8b", Plan(recompute=(policy,), recompute_layers=layers))
+    started = launch("torchtitan 0.2.2", "llama3-8b", Plan(recompute=(policy,), recompute_layers=layers))
     assert tomllib.loads(started.config)["activation_checkpoint"] == expected
     assert "recompute" not in told(started)
 
 
 def test_mixtral_on_torchtitan_says_that_its_shape_is_to_be_registered():
-    started = launch("torchtitan", "mixtral-8x7b", MIXTRAL)
+    started = launch("torchtitan 0.2.2", "mixtral-8x7b", MIXTRAL)
     parallelism = tomllib.loads(started.config)["parallelism"]
     assert (parallelism["expert_parallel_degree"], parallelism["expert_tensor_parallel_degree"]) == (8, 1)
     assert "the shape of mixtral-8x7b (32 layers of 4096, 32 heads, vocabulary 32000)" in told(started)
@@ -292,7 +295,9 @@ def test_mixtral_on_torchtitan_says_that_its_shape_is_to_be_registered():
 
 def test_float8_on_torchtitan_is_a_converter_and_compiled():
     job = tomllib.loads(
-        launch("torchtitan", "llama3-8b", LLAMA_70B_FSDP, precision=Precision(compute="fp8"), kernels="eager").config
+        launch(
+            "torchtitan 0.2.2", "llama3-8b", LLAMA_70B_FSDP, precision=Precision(compute="fp8"), kernels="eager"
+        ).config
     )
     assert job["model"]["converters"] == ["quantize.linear.float8"]
     assert job["quantize"]["linear"]["float8"]["enable_fsdp_float8_all_gather"] is True
@@ -310,7 +315,8 @@ def test_zero_3_on_deepspeed():
     assert config["bf16"] == {"enabled": True}
     assert config["activation_checkpointing"]["cpu_checkpointing"] is False
     assert started.words == (
-        "deepspeed", "--num_nodes", "8", "--num_gpus", "8", "train.py", "--deepspeed", "--deepspeed_config",
+        "deepspeed", "--hostfile", "hostfile", "--num_nodes", "8", "--num_gpus", "8", "train.py", "--deepspeed",
+        "--deepspeed_config",
         "ds_config.json",
     )  # fmt: skip
 
@@ -364,7 +370,7 @@ def test_names_that_the_shell_fills_in_stay_open():
 
 @pytest.mark.parametrize(
     ("cluster", "num_devices", "expected"),
-    [("dgx-h100", 64, (8, 8)), ("dgx-h100", 4, (1, 4)), ("gb200-nvl72", 144, (18, 8)), ("h100-pcie-nodes", 8, (1, 8))],
+    [("dgx-h100", 64, (8, 8)), ("dgx-h100", 4, (1, 4)), ("gb200-nvl72", 144, (36, 4)), ("h100-pcie-nodes", 8, (1, 8))],
 )
 def test_hosts_hold_what_a_baseboard_holds(cluster, num_devices, expected):
     assert hosts(clusters[cluster].build(num_devices)) == expected
@@ -399,3 +405,73 @@ def test_megatron_lm_is_told_which_layers_have_a_window_and_which_have_experts()
     told = flags(launchers["megatron-lm"](of, clusters["dgx-h100"].build(8), plan))
     assert told["--window-attn-skip-freq"] == "([0]*1+[1]*2+[0]*1+[1]*2)"
     assert told["--moe-layer-freq"] == "([0]*1+[1]*1+[0]*1+[1]*1+[0]*1+[1]*1)"
+
+
+def test_several_hosts_of_deepspeed_are_listed_in_a_hostfile_and_one_is_not():
+    several = launch("deepspeed", "llama3-8b", Plan(data_parallel=64, zero_stage=3))
+    assert several.setup == ('for host in $HOSTS; do echo "$host slots=8"; done > hostfile',)
+    assert launch_text(several).index("> hostfile") < launch_text(several).index("deepspeed --hostfile")
+    alone = launch("deepspeed", "llama3-8b", Plan(data_parallel=8, zero_stage=3))
+    assert alone.setup == ()
+    assert "--hostfile" not in alone.words
+
+
+def test_torchtitan_0_3_takes_arguments_and_a_subcommand_and_no_file():
+    plan = Plan(pipeline_parallel=4, interleave=2, data_parallel=2, zero_stage=3, recompute=("full",))
+    started = launch("torchtitan 0.3.0", "llama3-8b", plan, batch=64)
+    assert started.config == ""
+    assert {"--module": "llama3", "--config": "llama3_8b", "--training.local_batch_size": "32"}.items() <= flags(
+        started
+    ).items()
+    assert "--training.disable_cuda_graphs" in started.words  # pipelines are refused with them
+    assert started.words[-1] == "activation-checkpoint:full"
+    parts = flags(started)["--parallelism.module_fqns_per_model_part"].split(" ")
+    assert (len(parts), parts[0]) == (8, "tok_embeddings,layers.0,layers.1,layers.2,layers.3")
+
+
+def test_megatron_bridge_says_what_megatron_lm_is_told_as_overrides_of_a_recipe():
+    plan = Plan(tensor_parallel=8, sequence_parallel=True, pipeline_parallel=4, interleave=5, zero_stage=1)
+    started = launch("megatron-bridge", "llama3-70b", plan)
+    assert flags(started)["--recipe"] == "llama3_70b_pretrain_config"
+    assert {
+        "model.tensor_model_parallel_size=8", "model.sequence_parallel=true", "model.rotary_base=500000",
+        "model.virtual_pipeline_model_parallel_size=5", "train.global_batch_size=1024", "model.bf16=true",
+    } <= set(started.words)  # fmt: skip
+    assert [one.what for one in started.missing] == [
+        one.what for one in launch("megatron-lm", "llama3-70b", plan).missing
+    ]
+
+
+def test_fsdp2_is_a_configuration_of_accelerate_and_has_no_pipeline():
+    started = launch("fsdp2", "llama3-8b", Plan(data_parallel=16, tensor_parallel=4, zero_stage=2, recompute=("full",)))
+    config = yaml.safe_load(started.config)
+    assert config["fsdp_config"]["fsdp_version"] == 2
+    assert config["fsdp_config"]["fsdp_reshard_after_forward"] is False
+    assert config["fsdp_config"]["fsdp_activation_checkpointing"] is True
+    assert config["parallelism_config"]["parallelism_config_tp_size"] == 4
+    assert (config["num_machines"], config["num_processes"]) == (8, 64)
+    with pytest.raises(InvalidInput, match="accelerate has no pipeline_parallel"):
+        launch("fsdp2", "llama3-8b", Plan(pipeline_parallel=2, data_parallel=4, zero_stage=3))
+
+
+def test_what_no_time_depends_on_is_written_for_models_that_it_is_known_of_and_named_for_others():
+    known = launch("megatron-lm", "deepseek-v3", Plan(expert_parallel=64, data_parallel=64, zero_stage=1))
+    assert {
+        "--rotary-base": "10000", "--norm-epsilon": "1e-06", "--moe-router-num-groups": "8",
+        "--moe-router-group-topk": "4", "--moe-router-topk-scaling-factor": "2.5", "--qk-layernorm": "",
+    }.items() <= flags(known).items()  # fmt: skip
+    assert "(MTP)" in told(known)
+    unknown = launch("megatron-lm", "gemma-3-4b", Plan(data_parallel=8, zero_stage=1))
+    assert holds(told(unknown), "rotary base", "norm epsilon")
+
+
+def test_a_configuration_of_torchtitan_that_computes_in_float8_is_taken_for_float8_alone():
+    plan = Plan(data_parallel=64, zero_stage=3)
+    narrow = launch("torchtitan", "llama3-405b", plan, precision=Precision(compute="fp8"), batch=64)
+    assert flags(narrow)["--config"] == "llama3_405b"
+    assert "fp8" not in told(narrow)
+    wide = launch("torchtitan", "llama3-405b", plan, batch=64)
+    assert "the shape of llama3-405b" in told(wide)
+    assert "--compile.no-enable-async-tensor-parallel" in wide.words  # which that configuration has on
+    experts = launch("torchtitan", "deepseek-v3", plan, batch=64)
+    assert flags(experts)["--parallelism.expert_parallel_degree"] == "1"  # where its configuration has 2

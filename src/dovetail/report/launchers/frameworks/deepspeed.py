@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from dovetail.errors import InvalidInput
 from dovetail.hardware.heterogeneous import AnyCluster
 from dovetail.parallel.layout import layers_per_chunk
-from dovetail.parallel.plan import Plan
+from dovetail.parallel.plan import AXES, CONTEXT_COMM_TYPES, Plan, Plans
 from dovetail.report.labels import in_a_row
 from dovetail.report.launchers.decoder_flags import megatron_deepspeed_shape
 from dovetail.report.launchers.fallbacks import (
@@ -21,7 +23,7 @@ from dovetail.report.launchers.fallbacks import (
     offered_optimizer,
     plain_order,
 )
-from dovetail.report.launchers.frameworks import launchers
+from dovetail.report.launchers.frameworks import FrameworkLauncher, launchers
 from dovetail.report.launchers.host_ranks import HOSTFILE, pool_notes
 from dovetail.report.launchers.launch import (
     LEARNING_RATE,
@@ -41,23 +43,25 @@ from dovetail.report.launchers.launch import (
     parted,
     unknown_choices,
 )
+from dovetail.report.launchers.rules import decoder_shape, has_order, is_schedule, overlaps_or_alone
 from dovetail.units import MEGA
+from dovetail.workload.graph import BoolArray
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
 
 NAME = "DeepSpeed"
-VERSION = "keys of commit 1b88ac36, about DeepSpeed 0.18"
-MEGATRON_VERSION = f"{VERSION}; arguments of Megatron-DeepSpeed's main branch"
+VERSIONS = {"0.19": "keys of DeepSpeed 0.19"}
+MEGATRON_VERSION = "arguments of Megatron-DeepSpeed's main branch"
 CONFIG_NAME = "ds_config.json"
 OWN_SCRIPT = "train.py stands for your own script: it builds the model and calls deepspeed.initialize"
 STAND_INS = "data, tokenizer, learning rate and steps stand in for a timing run; put your own in their place"
+HOSTS = "HOSTS names the hosts, with spaces between, as ssh reaches them; the launcher runs on one of them"
 _NUM_BUCKET = int(500 * MEGA)  # elements; the default of deepspeed/runtime/zero/config.py, 5e8
 _NUM_PREFETCH = int(50 * MEGA)  # elements; the default of deepspeed/runtime/zero/config.py, 5e7
 
 
-@launchers.register("deepspeed")
-def deepspeed(workload: Workload, cluster: AnyCluster, plan: Plan) -> Launch:
+def deepspeed(workload: Workload, cluster: AnyCluster, plan: Plan, version: str) -> Launch:
     """Configuration and launcher; choices that cannot run together raise, others without a key are named."""
     check_chip(cluster, NAME)
     check_devices(plan, cluster)
@@ -71,15 +75,18 @@ def deepspeed(workload: Workload, cluster: AnyCluster, plan: Plan) -> Launch:
     )  # fmt: skip
     num_hosts, per_host = hosts(cluster)
     numbered = pool_notes(plan, cluster, per_host, numbering=HOSTFILE)
-    launcher = flag("deepspeed", "--num_nodes", num_hosts, "--num_gpus", per_host)
+    hostfile = ("--hostfile", "hostfile") if num_hosts > 1 else ()
+    launcher = flag("deepspeed", *hostfile, "--num_nodes", num_hosts, "--num_gpus", per_host)
+    setup = (f'for host in $HOSTS; do echo "$host slots={per_host}"; done > hostfile',) if num_hosts > 1 else ()
     return Launch(
         framework=NAME,
-        version=MEGATRON_VERSION if is_megatron else VERSION,
+        version=f"{VERSIONS[version]}; {MEGATRON_VERSION}" if is_megatron else VERSIONS[version],
         command=(launcher, *flags, flag("--deepspeed"), flag("--deepspeed_config", CONFIG_NAME)),
         config_name=CONFIG_NAME,
         config=json_text(settings),
+        setup=setup,
         missing=missing,
-        notes=(host_note(cluster), *numbered, STAND_INS if is_megatron else OWN_SCRIPT),
+        notes=(host_note(cluster), *((HOSTS,) if setup else ()), *numbered, STAND_INS if is_megatron else OWN_SCRIPT),
     )
 
 
@@ -182,7 +189,7 @@ def _megatron(shape: Transformer, workload: Workload, plan: Plan) -> Iterator[Pa
     yield from missing
     yield flag("--optimizer", named.name)
     yield from megatron_deepspeed_shape(shape, workload)
-    if workload.kernels != "fused":
+    if workload.kernels not in ("fused", "deepspeed"):
         why = "Megatron-DeepSpeed runs its own fused ones"
         yield Missing(f"kernels {workload.kernels}", why, (("workload.kernels", "fused"),))
     yield flag("--tokenizer-type", "NullTokenizer")
@@ -266,3 +273,45 @@ def _recompute(plan: Plan) -> Iterator[Flag | Missing]:
     yield flag("--recompute-granularity", "full")
     yield flag("--recompute-method", "uniform")
     yield flag("--recompute-num-layers", 1)
+
+
+def _rules(plans: Plans, workload: Workload) -> BoolArray:
+    """Rules between choices, those of `_check`, `_degrees`, `_waits` and `_stages` as columns."""
+    shape = decoder_shape(workload)
+    tp, cp, pp, ep = plans.tensor_parallel, plans.context_parallel, plans.pipeline_parallel, plans.expert_parallel
+    is_piped = pp > 1
+    has_experts = shape is not None and shape.experts is not None
+    kept = has_order(plans) & is_schedule(plans, "1f1b", "interleaved") & (plans.interleave == 1)
+    kept &= (plans.zero_stage < 2) | ~is_piped
+    kept &= (cp == 1) | (plans.context_comm_type == CONTEXT_COMM_TYPES.index("all-to-all"))
+    kept &= (cp == 1) | ~plans.sequence_parallel
+    kept &= overlaps_or_alone(plans, "tensor", "tensor_parallel", is_on=False)
+    kept &= overlaps_or_alone(plans, "expert", "expert_parallel", is_on=False)
+    kept &= overlaps_or_alone(plans, "pipeline", "pipeline_parallel", is_on=False)
+    if shape is not None:
+        kept &= (cp == 1) | (shape.num_heads % (tp * cp) == 0)
+        kept &= shape.num_layers % pp == 0
+    if has_experts:
+        kept &= ~is_piped & ((plans.zero_stage < 3) | (ep == 1))
+    if plans.offload_optimizer:
+        kept &= (plans.zero_stage > 0) & ~is_piped
+    return np.asarray(kept)
+
+
+launchers.register("deepspeed")(
+    FrameworkLauncher(
+        versions=tuple(VERSIONS),
+        write=deepspeed,
+        choices={
+            "context_comm_type": ("all-to-all",),
+            "schedule": ("1f1b", "interleaved"),
+            "recompute": ("none", "selective", "full"),
+            "axis_order": (AXES,),
+            "interleave": (1,),
+            "overlap.tensor": (False,),
+            "overlap.expert": (False,),
+            "overlap.pipeline": (False,),
+        },
+        rules=_rules,
+    )
+)

@@ -1,6 +1,6 @@
 """MaxText: overrides of its base.yml, as words of the command.
 
-Keys are those of MaxText/configs/base.yml. All parallelism lies within one slice (ici_*).
+Keys are those of maxtext/configs/base.yml. All parallelism lies within one slice (ici_*).
 """
 
 from __future__ import annotations
@@ -8,14 +8,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from dovetail.errors import InvalidInput
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.heterogeneous import AnyCluster, chips_of
 from dovetail.hardware.host import Host
-from dovetail.parallel.plan import Plan
+from dovetail.parallel.plan import AXES, CONTEXT_COMM_TYPES, Plan, Plans
 from dovetail.report.labels import counted
 from dovetail.report.launchers.fallbacks import heaviest_recompute, mixed_recompute, offered_optimizer, plain_order
-from dovetail.report.launchers.frameworks import launchers
+from dovetail.report.launchers.frameworks import FrameworkLauncher, launchers
 from dovetail.report.launchers.host_ranks import pool_notes
 from dovetail.report.launchers.launch import (
     LEARNING_RATE,
@@ -31,13 +33,23 @@ from dovetail.report.launchers.launch import (
     parted,
     unknown_choices,
 )
+from dovetail.report.launchers.model_traits import TRAITS
+from dovetail.report.launchers.rules import decoder_shape, has_order, is_schedule
 from dovetail.workload.checkpoint_policies import checkpoint_policies, places_of
+from dovetail.workload.graph import BoolArray
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
 
 NAME = "MaxText"
-VERSION = "keys of configs/base.yml, 2025"
+VERSIONS = {
+    "0.2": "keys of maxtext/configs/base.yml of MaxText 0.2",
+    "2025": "keys of MaxText/configs/base.yml, 2025, before releases had numbers",
+}
+_STARTS = {
+    "0.2": ("maxtext.trainers.pre_train.train", "maxtext/configs/base.yml"),
+    "2025": ("MaxText.train", "MaxText/configs/base.yml"),
+}
 NOTE = "dataset, learning rate and steps stand in for a timing run; put your own in their place"
 START = "one process on every host runs this; TPU slices find each other by themselves"
 _MODELS = {  # configs/models
@@ -62,25 +74,35 @@ _NEAREST = {
 }
 
 
-@launchers.register("maxtext")
-def maxtext(workload: Workload, cluster: AnyCluster, plan: Plan) -> Launch:
+def maxtext(workload: Workload, cluster: AnyCluster, plan: Plan, version: str) -> Launch:
     """The command with its overrides; choices without a key are named."""
     check_devices(plan, cluster)
     shape = decoder_of(workload, NAME)
-    if workload.precision.storage == "fp16":
-        raise InvalidInput("MaxText computes in bf16, fp8 or fp32; got fp16", "precision.compute")
+    _check(shape, workload, plan)
     flags, _, missing = parted(
         (*_model(shape), *_hardware(cluster), *_training(workload, plan), *_degrees(plan), *_stages(shape, plan),
-         *_experts(workload, plan), *_recompute(plan), *_offload(plan), *_precision(workload.precision),
+         *_experts(shape, workload, plan), *_recompute(plan), *_offload(plan), *_precision(workload.precision),
          *_optimizer(workload.precision), *_overlaps(plan), *_kernels(workload), *unknown_choices(plan, NAME))
     )  # fmt: skip
     return Launch(
         framework=NAME,
-        version=VERSION,
-        command=(flag("python3", "-m", "MaxText.train", "MaxText/configs/base.yml"), *flags),
+        version=VERSIONS[version],
+        command=(flag("python3", "-m", *_STARTS[version]), *flags),
         missing=missing,
         notes=(_host_note(cluster), *pool_notes(plan, cluster, hosts(cluster)[1]), START, NOTE),
     )
+
+
+def _check(shape: Transformer, workload: Workload, plan: Plan) -> None:
+    if workload.precision.storage == "fp16":
+        raise InvalidInput("MaxText computes in bf16, fp8 or fp32; got fp16", "precision.compute")
+    if plan.data_parallel % plan.expert_parallel:
+        message = "MaxText's experts lie among data-parallel ranks: expert_parallel="
+        rule = f"{message}{plan.expert_parallel} must divide data_parallel={plan.data_parallel}"
+        raise InvalidInput(f"{rule}; use a divisor", "expert_parallel")
+    if shape.num_layers % plan.pipeline_parallel:
+        message = f"MaxText's stages hold as many layers each: pipeline_parallel={plan.pipeline_parallel} must divide"
+        raise InvalidInput(f"{message} num_layers={shape.num_layers}; use a divisor", "pipeline_parallel")
 
 
 def _host_note(cluster: AnyCluster) -> str:
@@ -105,6 +127,10 @@ def _model(shape: Transformer) -> Iterator[Flag | Missing]:
         "vocab_size": shape.vocab,
     }  # fmt: skip
     yield from (_set(key, value) for key, value in sizes.items())
+    traits = TRAITS.get(shape.name)
+    if traits is not None:
+        yield _set("rope_max_timescale", f"{traits.rotary_base:.0f}")
+        yield _set("normalization_layer_epsilon", f"{traits.norm_epsilon:g}")
     message = f"what {shape.name} has beside these sizes"
     yield Missing(message, "it has no configuration in configs/models; decoder_block says which of its blocks is run")
 
@@ -137,7 +163,10 @@ def _degrees(plan: Plan) -> Iterator[Flag | Missing]:
     yield _set("ici_context_parallelism", plan.context_parallel)
     yield _set("ici_pipeline_parallelism", plan.pipeline_parallel)
     yield _set("ici_expert_parallelism", plan.expert_parallel)
-    if plan.zero_stage in (1, 2):
+    if plan.zero_stage and rest == 1 and plan.data_parallel * plan.context_parallel > 1:
+        message = f"zero_stage {plan.zero_stage}, written as zero_stage 0"
+        yield Missing(message, "weights are sharded over what experts leave of data parallelism", (("zero_stage", 0),))
+    elif plan.zero_stage in (1, 2):
         message = f"zero_stage {plan.zero_stage}, written as zero_stage 3"
         yield Missing(message, "weights, gradients and state are sharded alike", (("zero_stage", 3),))
     if plan.context_parallel > 1 and plan.context_comm_type != "gather":
@@ -163,7 +192,11 @@ def _stages(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
         yield Missing("layers_per_stage", "layers are always spread evenly", (("layers_per_stage", ()),))
 
 
-def _experts(workload: Workload, plan: Plan) -> Iterator[Flag | Missing]:
+def _experts(shape: Transformer, workload: Workload, plan: Plan) -> Iterator[Flag | Missing]:
+    tp = plan.tensor_parallel
+    if shape.experts is not None and plan.expert_tensor_parallel != tp:
+        message = f"expert_tensor_parallel {plan.expert_tensor_parallel}, written as {tp}"
+        yield Missing(message, "the tensor axis cuts experts too", (("expert_tensor_parallel", tp),))
     if workload.routing.capacity_factor:
         yield _set("capacity_factor", f"{workload.routing.capacity_factor:g}")
         yield _set("sparse_matmul", "false")
@@ -245,3 +278,46 @@ def _kernels(workload: Workload) -> Iterator[Flag | Missing]:
         yield Missing(f"attention {workload.attention}", why, (("workload.attention", "flash"),))
     if workload.kernels != "compiled":
         yield Missing(f"kernels {workload.kernels}", "XLA compiles the step", (("workload.kernels", "compiled"),))
+
+
+def _rules(plans: Plans, workload: Workload) -> BoolArray:
+    """Rules between choices, those of `_degrees` and `_stages` as columns."""
+    shape = decoder_shape(workload)
+    cp, pp = plans.context_parallel, plans.pipeline_parallel
+    kept = has_order(plans) & is_schedule(plans, "gpipe") & (plans.interleave == 1)
+    is_alone = plans.data_parallel * cp == 1
+    kept &= (plans.zero_stage == 0) | (
+        (plans.zero_stage == 3) & ((plans.data_parallel > plans.expert_parallel) | is_alone)
+    )
+    kept &= plans.sequence_parallel == (plans.tensor_parallel > 1)
+    kept &= (cp == 1) | (plans.context_comm_type == CONTEXT_COMM_TYPES.index("gather"))
+    kept &= plans.data_parallel % plans.expert_parallel == 0
+    if shape is not None:
+        kept &= shape.num_layers % pp == 0
+    if shape is not None and shape.experts is not None:
+        kept &= plans.expert_tensor_parallel == plans.tensor_parallel
+    return np.asarray(kept)
+
+
+launchers.register("maxtext")(
+    FrameworkLauncher(
+        versions=tuple(VERSIONS),
+        write=maxtext,
+        choices={
+            "zero_stage": (0, 3),
+            "context_comm_type": ("gather",),
+            "schedule": ("gpipe",),
+            "recompute": ("none", "full"),
+            "axis_order": (AXES,),
+            "interleave": (1,),
+            "overlap.data": (True,),
+            "overlap.tensor": (True,),
+            "overlap.context": (True,),
+            "overlap.expert": (False,),
+            "overlap.pipeline": (True,),
+            "offload_activations_frac": (0.0,),
+        },
+        rules=_rules,
+        is_for_tpus=True,
+    )
+)

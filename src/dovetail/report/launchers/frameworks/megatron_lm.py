@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+import numpy as np
+
 from dovetail.errors import InvalidInput
 from dovetail.hardware.heterogeneous import AnyCluster
 from dovetail.parallel.layout import layers_per_chunk
-from dovetail.parallel.plan import AXES, Plan
+from dovetail.parallel.plan import AXES, CONTEXT_COMM_TYPES, Plan, Plans
 from dovetail.report.launchers.decoder_flags import megatron_shape
 from dovetail.report.launchers.fallbacks import heaviest_recompute, nested_order, offered_optimizer
-from dovetail.report.launchers.frameworks import launchers
+from dovetail.report.launchers.frameworks import FrameworkLauncher, launchers
 from dovetail.report.launchers.host_ranks import pool_notes
 from dovetail.report.launchers.launch import (
     LEARNING_RATE,
@@ -35,17 +37,18 @@ from dovetail.report.launchers.launch import (
 )
 from dovetail.report.launchers.precision_flags import MEGATRON_LM, precision_flags, sharding_flags
 from dovetail.report.launchers.recompute_flags import recompute_flags
+from dovetail.report.launchers.rules import decoder_shape, has_order, is_schedule, num_microbatches
+from dovetail.workload.graph import BoolArray
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
 
 NAME = "Megatron-LM"
-VERSION = "arguments of commit 000c4ac2, about Megatron Core 0.15"
+VERSIONS = {"0.16": "arguments of Megatron Core 0.16"}
 NOTE = "data, tokenizer, learning rate and steps stand in for a timing run; put your own in their place"
 _CONTEXT_TYPES = {"gather": "all_gather", "ring": "p2p", "all-to-all": "a2a"}
 
 
-@launchers.register("megatron-lm")
-def megatron_lm(workload: Workload, cluster: AnyCluster, plan: Plan) -> Launch:
+def megatron_lm(workload: Workload, cluster: AnyCluster, plan: Plan, version: str) -> Launch:
     """Arguments for one run; degrees that cannot run together raise, other choices without a flag are named."""
     check_chip(cluster, NAME)
     check_devices(plan, cluster)
@@ -61,7 +64,7 @@ def megatron_lm(workload: Workload, cluster: AnyCluster, plan: Plan) -> Launch:
     newer = (f"the optimizer {named.name} is in Megatron-LM since {named.since}",) if named.since else ()
     return Launch(
         framework=NAME,
-        version=VERSION,
+        version=VERSIONS[version],
         command=(*torchrun(cluster), flag("pretrain_gpt.py"), *flags),
         environment=_environment(plan, flags),
         missing=missing,
@@ -222,7 +225,7 @@ def _offload(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
 
 
 def _kernels(workload: Workload) -> Iterator[Missing]:
-    if workload.kernels != "fused":
+    if workload.kernels not in ("fused", "megatron-lm"):
         why = "Megatron-LM runs its own fused ones"
         yield Missing(f"kernels {workload.kernels}", why, (("workload.kernels", "fused"),))
 
@@ -242,3 +245,52 @@ def _environment(plan: Plan, flags: tuple[Flag, ...]) -> tuple[tuple[str, str], 
     is_ordered = plan.tensor_parallel > 1 or plan.context_parallel > 1
     is_free = any(one.words[0] in ("--use-megatron-fsdp", "--overlap-moe-expert-parallel-comm") for one in flags)
     return (("CUDA_DEVICE_MAX_CONNECTIONS", "1"),) if is_ordered and not is_free else ()
+
+
+def megatron_rules(plans: Plans, workload: Workload) -> BoolArray:
+    """Rules between choices, those of `_check`, `_order`, `_stages` and `_overlaps` as columns.
+
+    Interleaved transfers that are waited for (--no-overlap-p2p-communication) never gain, and are left out.
+    """
+    shape = decoder_shape(workload)
+    tp, cp, pp = plans.tensor_parallel, plans.context_parallel, plans.pipeline_parallel
+    is_piped, is_interleaved = pp > 1, plans.interleave > 1
+    comm, gather = plans.context_comm_type, CONTEXT_COMM_TYPES.index("gather")
+    has_experts = shape is not None and shape.experts is not None
+    kept = has_order(plans) | has_order(plans, ("tp", "cp", "pp", "dp"))
+    kept &= is_schedule(plans, "1f1b", "interleaved")
+    kept &= (plans.zero_stage < 2) | ~is_piped
+    kept &= (cp == 1) | (workload.seq % (2 * cp) == 0)
+    kept &= ~is_interleaved | (num_microbatches(plans, workload) % pp == 0)
+    kept &= plans.overlaps("context") == ((cp == 1) | (comm != gather))
+    kept &= plans.overlaps("pipeline") == (~is_piped | is_interleaved)
+    kept &= ~plans.overlaps("tensor") | (tp == 1) | plans.sequence_parallel
+    kept &= ~plans.overlaps("expert") | (plans.expert_parallel == 1)
+    if shape is not None:
+        kept &= shape.heads.num_kv_heads % tp == 0
+    if has_experts:
+        kept &= (tp == 1) | plans.sequence_parallel
+    if workload.precision.compute == "fp16":
+        kept &= plans.expert_parallel == 1
+    if plans.offload_optimizer:
+        kept &= plans.zero_stage == 1
+    return np.asarray(kept)
+
+
+megatron_choices = {
+    "schedule": ("1f1b", "interleaved"),
+    "recompute": ("none", "selective", "norm-activation", "full"),
+    "axis_order": (AXES, ("tp", "cp", "pp", "dp")),
+    "overlap.context": (True, False),
+    "overlap.pipeline": (True, False),
+}
+
+launchers.register("megatron-lm")(
+    FrameworkLauncher(
+        versions=tuple(VERSIONS),
+        write=megatron_lm,
+        choices=megatron_choices,
+        rules=megatron_rules,
+        partial_recompute=tuple(VERSIONS),
+    )
+)

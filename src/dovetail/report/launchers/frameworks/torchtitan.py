@@ -1,6 +1,7 @@
-"""TorchTitan: the TOML of its job configuration.
+"""TorchTitan: arguments of its configuration from 0.3 on, and before that the TOML of its job configuration.
 
-Keys are those of torchtitan/config/job_config.py; schedules those of torch.distributed.pipelining.
+Keys of 0.3 are those of torchtitan/config/configs.py and torchtitan/trainer.py, of 0.2 those of
+torchtitan/config/job_config.py; schedules are those of torch.distributed.pipelining.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+import numpy as np
+
 from dovetail.errors import InvalidInput
 from dovetail.hardware.heterogeneous import AnyCluster
 from dovetail.parallel.layout import layers_per_chunk
-from dovetail.parallel.plan import Plan
+from dovetail.parallel.plan import AXES, CONTEXT_COMM_TYPES, Plan, Plans
 from dovetail.report.launchers.fallbacks import (
     heaviest_recompute,
     mixed_recompute,
@@ -20,11 +23,12 @@ from dovetail.report.launchers.fallbacks import (
     ordinal,
     plain_order,
 )
-from dovetail.report.launchers.frameworks import launchers
+from dovetail.report.launchers.frameworks import FrameworkLauncher, launchers
 from dovetail.report.launchers.host_ranks import pool_notes
 from dovetail.report.launchers.launch import (
     LEARNING_RATE,
     NUM_TIMED_STEPS,
+    Flag,
     Launch,
     Missing,
     Setting,
@@ -39,46 +43,179 @@ from dovetail.report.launchers.launch import (
     torchrun,
     unknown_choices,
 )
+from dovetail.report.launchers.rules import decoder_shape, has_order, is_schedule
 from dovetail.workload.checkpoint_policies import is_by_tensor
+from dovetail.workload.graph import BoolArray
+from dovetail.workload.kernel_sets import kernel_sets
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
 
 NAME = "TorchTitan"
-VERSION = "keys of the 0.2 job configuration, the last one in TOML"
+TOML_VERSION = "0.2.2"
+VERSIONS = {
+    "0.3.0": "arguments of TorchTitan 0.3",
+    TOML_VERSION: "keys of the 0.2 job configuration, the last one in TOML",
+}
 NOTE = "dataset, learning rate and steps stand in for a timing run; put your own in their place"
-_FLAVORS = {  # torchtitan/models/*/__init__.py
+FLAVORS = {  # torchtitan/models/*/__init__.py
     "llama3-8b": ("llama3", "8B"),
     "llama3-70b": ("llama3", "70B"),
     "llama3-405b": ("llama3", "405B"),
     "deepseek-v3": ("deepseek_v3", "671B"),
 }
+CONFIGS = {  # torchtitan/models/*/config_registry.py
+    "llama3-8b": ("llama3", "llama3_8b"),
+    "llama3-70b": ("llama3", "llama3_70b"),
+    "deepseek-v3": ("deepseek_v3", "deepseek_v3_671b"),
+    "qwen3-1.7b": ("qwen3", "qwen3_1_7b"),
+    "qwen3-14b": ("qwen3", "qwen3_14b"),
+    "qwen3-32b": ("qwen3", "qwen3_32b"),
+    "qwen3-30b-a3b": ("qwen3", "qwen3_30b_a3b"),
+}
+FLOAT8_CONFIGS = {  # of the same files, with a float8 converter
+    "llama3-405b": ("llama3", "llama3_405b"),
+    "deepseek-v3": ("deepseek_v3", "deepseek_v3_671b_float8"),
+}
+_NEEDS_CONFIG = "shapes are functions of a config registry; write one and name it with --module and --config"
+_OWN_OPTIMIZER = "the optimizer is the configuration's own, AdamW, and so is its learning rate"
 _SCHEDULES = {"gpipe": "GPipe", "zb-v": "ZBVZeroBubble", "interleaved": "Interleaved1F1B"}
 
 
-@launchers.register("torchtitan")
-def torchtitan(workload: Workload, cluster: AnyCluster, plan: Plan) -> Launch:
+def torchtitan(workload: Workload, cluster: AnyCluster, plan: Plan, version: str) -> Launch:
     """The job's TOML; degrees that cannot run together raise, other choices without a key are named."""
     check_chip(cluster, NAME)
     check_devices(plan, cluster)
     shape = decoder_of(workload, NAME)
     _check(workload.precision, plan)
-    _, settings, missing = parted(
-        (*_job(workload), *_model(shape, workload), *_optimizer(workload.precision), *_training(workload, plan),
-         *_data(plan), *_degrees(plan), *_stages(shape, plan), *_experts(workload, plan), *_overlaps(plan),
-         *_recompute(shape, plan), *_compile(workload, plan), *_precision(workload.precision, plan), *_offload(plan),
-         *unknown_choices(plan, NAME))
-    )  # fmt: skip
+    settings_of = _settings_0_2 if version == TOML_VERSION else _settings
+    _, settings, missing = parted((*settings_of(shape, workload, plan), *unknown_choices(plan, NAME)))
+    notes = (host_note(cluster), *pool_notes(plan, cluster, hosts(cluster)[1]), NOTE)
+    if version != TOML_VERSION:
+        return Launch(
+            framework=NAME,
+            version=VERSIONS[version],
+            command=(*torchrun(cluster), flag("-m", "torchtitan.train"), *_arguments(shape, workload, settings)),
+            missing=missing,
+            notes=(*notes, _OWN_OPTIMIZER),
+        )
     name = re.sub(r"[^\w.-]", "-", shape.name) + ".toml"
     return Launch(
         framework=NAME,
-        version=VERSION,
+        version=VERSIONS[version],
         command=(*torchrun(cluster), flag("-m", "torchtitan.train"), flag("--job.config_file", name)),
         config_name=name,
         config=toml_text(settings),
         missing=missing,
-        notes=(host_note(cluster), *pool_notes(plan, cluster, hosts(cluster)[1]), NOTE),
+        notes=notes,
     )
+
+
+def _settings_0_2(shape: Transformer, workload: Workload, plan: Plan) -> Iterator[Setting | Missing]:
+    yield from _job(workload)
+    yield from _model(shape, workload)
+    yield from _optimizer(workload.precision)
+    yield from _training(workload, plan)
+    yield Setting(("training", "dataset"), "c4_test")
+    yield from _data(plan)
+    yield from _degrees(plan)
+    yield from _rotation(plan)
+    yield from _stages(shape, plan)
+    yield from _experts(shape, workload, plan)
+    yield from _expert_keys(plan)
+    if plan.tensor_parallel > 1:
+        yield Setting(("parallelism", "enable_async_tensor_parallel"), plan.overlap.tensor)
+    yield from _overlaps(plan)
+    yield from _recompute(shape, plan)
+    yield from _compile(workload, plan)
+    yield from _precision(workload.precision, plan)
+    yield from _float8(workload.precision, plan)
+    yield from _offload(plan)
+
+
+def _settings(shape: Transformer, workload: Workload, plan: Plan) -> Iterator[Setting | Missing]:
+    """Keys of 0.3; `activation_checkpoint` is a subcommand there, and the model is a function of its registry."""
+    if shape.name not in _configs(workload):
+        sizes = f"{shape.num_layers} layers of {shape.hidden}, {shape.num_heads} heads, vocabulary {shape.vocab}"
+        yield Missing(f"the shape of {shape.name} ({sizes})", _NEEDS_CONFIG)
+    yield from (part for part in _optimizer(workload.precision) if isinstance(part, Missing))
+    yield from _training(workload, plan)
+    yield Setting(("dataloader", "dataset"), "c4_test")
+    if plan.pipeline_parallel > 1 or plan.expert_parallel > 1:
+        yield Setting(("training", "disable_cuda_graphs"), True)  # they take neither pipelines nor plain all-to-all
+    yield from _data(plan)
+    yield from _degrees(plan)
+    if plan.context_parallel > 1 and plan.context_comm_type == "ring":
+        why = "keys and values are gathered, and nothing chooses otherwise"
+        yield Missing("context_comm_type ring, written as gather", why, (("context_comm_type", "gather"),))
+    yield from _stages(shape, plan)
+    yield from _experts(shape, workload, plan)
+    if shape.experts is not None:  # also where it is 1: configurations have degrees of their own
+        yield Setting(("parallelism", "expert_parallel_degree"), plan.expert_parallel)
+    if plan.expert_parallel > 1 and plan.expert_tensor_parallel > 1:
+        why = "experts lie whole on ranks of data and tensor parallelism"
+        message = f"expert_tensor_parallel {plan.expert_tensor_parallel}, written as 1"
+        yield Missing(message, why, (("expert_tensor_parallel", 1),))
+    if plan.deduplicated_dispatch and plan.expert_parallel > 1:
+        why = "which all-to-all is used stands in the model's configuration"
+        yield Missing("deduplicated_dispatch", why, (("deduplicated_dispatch", False),))
+    yield from _overlaps(plan)
+    yield from _whole_recompute(plan)
+    yield from _compile(workload, plan)
+    is_asynchronous = (
+        plan.tensor_parallel > 1 and plan.overlap.tensor
+    )  # said also where not: configurations may have it
+    yield Setting(("compile", "enable_async_tensor_parallel"), is_asynchronous)
+    yield from _precision(workload.precision, plan)
+    if workload.precision.compute == "fp8" and shape.name not in FLOAT8_CONFIGS:
+        why = "float8 stands in the model's configuration, as a converter"
+        yield Missing("compute in fp8, written as bf16", why, (("precision.compute", "bf16"),))
+    yield from _offload(plan)
+
+
+def _configs(workload: Workload) -> dict[str, tuple[str, str]]:
+    """Configurations of models, by name, that compute as the workload does."""
+    return CONFIGS | (FLOAT8_CONFIGS if workload.precision.compute == "fp8" else {})
+
+
+def _arguments(shape: Transformer, workload: Workload, settings: tuple[Setting, ...]) -> Iterator[Flag]:
+    """Settings as arguments: switches by their name, lists of lists in words, and the subcommand last."""
+    module, config = _configs(workload).get(shape.name, (shape.name, shape.name))
+    yield flag("--module", module)
+    yield flag("--config", config)
+    mode = "none"
+    for setting in settings:
+        section, key, value = setting.path[0], setting.path[-1], setting.value
+        if section == "activation_checkpoint":
+            mode = value
+        elif isinstance(value, bool):
+            yield flag(f"--{section}.{key}" if value else f"--{section}.no-{key.replace('_', '-')}")
+        elif isinstance(value, list):
+            yield flag(f"--{section}.{key}", *(",".join(part) for part in value))
+        else:
+            yield flag(f"--{section}.{key}", value)
+    yield flag(f"activation-checkpoint:{mode}")
+
+
+def _whole_recompute(plan: Plan) -> Iterator[Setting | Missing]:
+    """Of all layers or of none, whole or by operator."""
+    policy, counts = heaviest_recompute(plan), plan.recompute_layers
+    yield from mixed_recompute(plan, "one mode goes for all stages")
+    mode = {"none": "none", "selective-op": "selective"}.get(policy, "full")
+    if counts and not any(counts):
+        mode = "none"
+    elif counts:
+        message = f"recompute {policy} of {max(counts)} layers per stage, written as of all"
+        yield Missing(message, "one mode goes for all layers", (("recompute_layers", ()),))
+    if policy in ("selective", "norm-activation"):
+        mode = "selective"
+        message = f"recompute {policy}, written as op-level selective, which keeps less"
+        why = "it picks by operator: every second product is kept"
+        yield Missing(message, why, (("recompute", ("selective-op",)),))
+    if is_by_tensor(policy):
+        why = "it picks by operator or by layer, not by tensor"
+        yield Missing(f"recompute {policy}, written as full", why, (("recompute", ("full",)),))
+    yield Setting(("activation_checkpoint", "mode"), mode)
 
 
 def _check(precision: Precision, plan: Plan) -> None:
@@ -95,8 +232,8 @@ def _job(workload: Workload) -> Iterator[Setting]:
 
 
 def _model(shape: Transformer, workload: Workload) -> Iterator[Setting | Missing]:
-    name, flavor = _FLAVORS.get(shape.name, (shape.name, shape.name))
-    if shape.name not in _FLAVORS:
+    name, flavor = FLAVORS.get(shape.name, (shape.name, shape.name))
+    if shape.name not in FLAVORS:
         sizes = f"{shape.num_layers} layers of {shape.hidden}, {shape.num_heads} heads, vocabulary {shape.vocab}"
         message = f"the shape of {shape.name} ({sizes})"
         yield Missing(
@@ -125,7 +262,6 @@ def _training(workload: Workload, plan: Plan) -> Iterator[Setting]:
     yield Setting(("training", "global_batch_size"), workload.global_batch)
     yield Setting(("training", "seq_len"), workload.seq)
     yield Setting(("training", "steps"), NUM_TIMED_STEPS)
-    yield Setting(("training", "dataset"), "c4_test")
 
 
 def _data(plan: Plan) -> Iterator[Setting | Missing]:
@@ -149,16 +285,19 @@ def _degrees(plan: Plan) -> Iterator[Setting | Missing]:
     yield Setting(("parallelism", "tensor_parallel_degree"), plan.tensor_parallel)
     yield Setting(("parallelism", "context_parallel_degree"), plan.context_parallel)
     yield Setting(("parallelism", "pipeline_parallel_degree"), plan.pipeline_parallel)
-    if plan.context_parallel > 1:
-        method = "allgather" if plan.context_comm_type == "gather" else "alltoall"  # which shifts parts round
-        yield Setting(("parallelism", "context_parallel_rotate_method"), method)
-        if plan.context_comm_type == "all-to-all":
-            why = "keys and values are gathered or shifted round, heads stay where they are"
-            yield Missing("context_comm_type all-to-all, written as ring", why, (("context_comm_type", "ring"),))
+    if plan.context_parallel > 1 and plan.context_comm_type == "all-to-all":
+        why = "keys and values are gathered, heads stay where they are"
+        yield Missing("context_comm_type all-to-all, written as gather", why, (("context_comm_type", "gather"),))
     if plan.tensor_parallel > 1 and not plan.sequence_parallel:
         why = "tensor parallelism always cuts the sequence between its regions"
         yield Missing("sequence_parallel false", why, (("sequence_parallel", True),))
     yield from plain_order(plan)
+
+
+def _rotation(plan: Plan) -> Iterator[Setting]:
+    if plan.context_parallel > 1:
+        method = "alltoall" if plan.context_comm_type == "ring" else "allgather"  # the first shifts parts round
+        yield Setting(("parallelism", "context_parallel_rotate_method"), method)
 
 
 def _stages(shape: Transformer, plan: Plan) -> Iterator[Setting | Missing]:
@@ -187,10 +326,18 @@ def _modules(chunks: tuple[int, ...]) -> list[list[str]]:
     return parts
 
 
-def _experts(workload: Workload, plan: Plan) -> Iterator[Setting | Missing]:
+def _experts(shape: Transformer, workload: Workload, plan: Plan) -> Iterator[Missing]:
+    tp = plan.tensor_parallel
+    if shape.experts is not None and plan.expert_parallel == 1 and plan.expert_tensor_parallel != tp:
+        message = f"expert_tensor_parallel {plan.expert_tensor_parallel}, written as {tp}"
+        why = "without expert parallelism tensor parallelism cuts experts too"
+        yield Missing(message, why, (("expert_tensor_parallel", tp),))
     if workload.routing.capacity_factor:
         instead = (("workload.routing", replace(workload.routing, capacity_factor=0.0, pads_to_capacity=False)),)
         yield Missing(f"capacity_factor {workload.routing.capacity_factor:g}", "experts take all that come", instead)
+
+
+def _expert_keys(plan: Plan) -> Iterator[Setting]:
     if plan.expert_parallel > 1:
         yield Setting(("parallelism", "expert_parallel_degree"), plan.expert_parallel)
         yield Setting(("parallelism", "expert_tensor_parallel_degree"), plan.expert_tensor_parallel)
@@ -199,10 +346,8 @@ def _experts(workload: Workload, plan: Plan) -> Iterator[Setting | Missing]:
         )
 
 
-def _overlaps(plan: Plan) -> Iterator[Setting | Missing]:
+def _overlaps(plan: Plan) -> Iterator[Missing]:
     overlap = plan.overlap
-    if plan.tensor_parallel > 1:
-        yield Setting(("parallelism", "enable_async_tensor_parallel"), overlap.tensor)
     if overlap.expert and plan.expert_parallel > 1:
         why = "its all-to-all is waited for, except in DualPipeV"
         yield Missing("overlap.expert", why, (("overlap.expert", False),))
@@ -250,6 +395,9 @@ def _compile(workload: Workload, plan: Plan) -> Iterator[Setting | Missing]:
     if workload.kernels == "eager" and needs:
         why = "float8 and asynchronous tensor parallelism are compiled"
         yield Missing("kernels eager", why, (("workload.kernels", "compiled"),))
+    if kernel_sets[workload.kernels].framework not in ("", NAME):
+        why = "its layers are compiled"
+        yield Missing(f"kernels {workload.kernels}", why, (("workload.kernels", "torchtitan"),))
     if workload.attention != "flash":
         why = "attention is PyTorch's fused one"
         yield Missing(f"attention {workload.attention}", why, (("workload.attention", "flash"),))
@@ -271,6 +419,9 @@ def _precision(precision: Precision, plan: Plan) -> Iterator[Setting | Missing]:
     if precision.compute == "tf32":
         why = "products in tf32 are PyTorch's to allow"
         yield Missing("compute in tf32, written as fp32", why, (("precision.compute", "fp32"),))
+
+
+def _float8(precision: Precision, plan: Plan) -> Iterator[Setting]:
     if precision.compute == "fp8":
         is_narrow = plan.zero_stage > 0 and plan.data_parallel > 1
         yield Setting(("quantize", "linear", "float8", "enable_fsdp_float8_all_gather"), is_narrow)
@@ -285,3 +436,40 @@ def _offload(plan: Plan) -> Iterator[Missing]:
     if plan.offload_activations_frac:
         why = "activations stay on the device"
         yield Missing("offload_activations_frac", why, (("offload_activations_frac", 0.0),))
+
+
+def _rules(plans: Plans, workload: Workload) -> BoolArray:
+    """Rules between choices, those of `_check`, `_data`, `_degrees` and `_overlaps` as columns."""
+    zero, others = plans.zero_stage, plans.num_devices // plans.data_parallel * plans.expert_parallel
+    is_alone = plans.data_parallel == 1
+    kept = has_order(plans) & is_schedule(plans, *_SCHEDULES, "1f1b")
+    kept &= (zero > 1) | ((zero == 0) & (is_alone | (others == 1)) & (plans.context_parallel == 1))
+    kept &= plans.sequence_parallel == (plans.tensor_parallel > 1)
+    kept &= (plans.context_parallel == 1) | (plans.context_comm_type == CONTEXT_COMM_TYPES.index("gather"))
+    shape = decoder_shape(workload)
+    if shape is not None and shape.experts is not None:
+        cut = np.where(plans.expert_parallel == 1, plans.tensor_parallel, 1)
+        kept &= plans.expert_tensor_parallel == cut
+    return np.asarray(kept)
+
+
+launchers.register("torchtitan")(
+    FrameworkLauncher(
+        versions=tuple(VERSIONS),
+        write=torchtitan,
+        choices={
+            "zero_stage": (0, 2, 3),
+            "context_comm_type": ("gather",),
+            "schedule": ("1f1b", "interleaved", "gpipe", "zb-v"),
+            "recompute": ("none", "selective-op", "full"),
+            "axis_order": (AXES,),
+            "overlap.data": (True,),
+            "overlap.expert": (False,),
+            "overlap.pipeline": (True,),
+            "offload_optimizer": (False,),
+            "offload_activations_frac": (0.0,),
+        },
+        rules=_rules,
+        partial_recompute=(TOML_VERSION,),
+    )
+)
