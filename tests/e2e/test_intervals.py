@@ -122,7 +122,7 @@ def test_a_bad_row_is_named_with_row_and_column_and_the_rest_is_fitted(dovetail,
     assert (tmp_path / "x.yaml").exists()
 
 
-RUNS_ALONE = "leave out FILE, --chip, --dtype, --cluster, --platform and --html"
+RUNS_ALONE = "leave out --chip, --dtype, --platform and --html"
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ RUNS_ALONE = "leave out FILE, --chip, --dtype, --cluster, --platform and --html"
         (("--runs", "absent.csv"), "absent.csv"),
         (("--runs", "x.csv", "--chip", "h200"), RUNS_ALONE),
         (("--runs", "x.csv", "--platform", "p"), RUNS_ALONE),
-        (("y.csv", "--runs", "x.csv"), RUNS_ALONE),
+        (("y.csv", "--runs", "x.csv"), "name one table of runs, or several training logs"),
     ],
 )
 def test_wrong_words_are_refused(dovetail, arguments, words):

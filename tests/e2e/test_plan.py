@@ -77,7 +77,7 @@ def test_a_spec_brings_its_own_plan_and_space(dovetail, tmp_path, found):
     assert own["step_s"] == pytest.approx(said["given_plan"][0]["step_s"])
     assert own["breakdown"][0]["component"] == "recompute"
     assert len(said["ranking"]) == 3
-    text = dovetail("plan", spec, "--top", "2").stdout
+    text = " ".join(dovetail("plan", spec, "--top", "2").stdout.split())
     assert "your own plan is" in text
     fixed = json.loads(dovetail("plan", spec, "--fix", "zero_stage=2", "--json").stdout)
     assert {one["plan"]["zero_stage"] for one in fixed["ranking"] if not one["is_given"]} <= {0, 2}

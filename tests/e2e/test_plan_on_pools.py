@@ -44,7 +44,7 @@ def test_the_answer_says_what_is_proven_of_which_space(dovetail, spec):
     ran = dovetail("plan", spec)
     assert (ran.returncode, ran.stderr) == (0, "")
     message = " ".join(ran.stdout.split())
-    assert holds(message, "proven best", "(gap 0)")
+    assert holds(message, "optimal in the model", "(gap 0)")
     assert "- stages of the best plan: " in message
     assert max(len(line) for line in ran.stdout.splitlines()) <= 80
 

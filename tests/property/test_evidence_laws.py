@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -69,6 +70,15 @@ def test_a_class_is_made_of_the_rows_given_and_is_large_enough_or_all(rows, job)
     assert set(map(id, found.rows)) <= set(map(id, rows))
     assert len(found.rows) >= MIN_ROWS or len(found.rows) == len(rows)
     assert "nan" not in found.words
+
+
+@given(ROWS, st.lists(JOBS, min_size=2, max_size=12))
+def test_no_job_without_evidence_has_a_narrower_interval_than_one_with_it(rows, jobs):
+    published = [replace(row, name=f"{copy}") for row in rows for copy in range(MIN_ROWS // 2)]
+    found = [evidence(job, published) for job in jobs]
+    with_evidence = [one.half_width for one in found if one.words.startswith("from ")]
+    without = [one.half_width for one in found if not one.words.startswith("from ")]
+    assert max(with_evidence, default=0.0) <= min(without, default=math.inf)
 
 
 @given(ROWS)

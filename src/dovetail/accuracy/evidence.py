@@ -10,6 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -79,6 +80,7 @@ class Evidence:
     rows: tuple[Residual, ...]
     half_width: float
     words: str
+    near_half_width: float  # of the runs nearest to the job, where those of its interval are other ones
     lacking: str = ""  # in what no published run is like the job
 
 
@@ -99,10 +101,16 @@ def _around(step_s: float, half_width: float, num_rows: int, words: str) -> Inte
 
 
 def spread_frac(workload: Workload, cluster: AnyCluster, plan: Plan, rows: Sequence[Residual]) -> float:
-    """The standard deviation of a log-normal error whose nine in ten lie within the interval of the same step."""
-    return evidence(class_of(workload, cluster, plan), rows).half_width / NormalDist().inv_cdf(
-        (1 + CONFIDENCE_FRAC) / 2
-    )
+    """The standard deviation of a log-normal error of which nine in ten are within that of the nearest runs.
+
+    What two chips of one family have in common: it is not widened where there is no evidence of their class.
+    """
+    return standard_deviation(evidence(class_of(workload, cluster, plan), rows).near_half_width)
+
+
+def standard_deviation(width: float) -> float:
+    """Of a normal distribution nine tenths of which lie within `width` of its mean."""
+    return width / NormalDist().inv_cdf((1 + CONFIDENCE_FRAC) / 2)
 
 
 def class_of(workload: Workload, cluster: AnyCluster, plan: Plan) -> Class:
@@ -132,39 +140,92 @@ def class_of_row(row: Residual) -> Class:
 
 
 def evidence(job: Class, rows: Sequence[Residual]) -> Evidence:
-    """The narrowest class of `rows` that `job` is in and that has enough of them."""
+    """The narrowest class of `rows` that `job` is in and that has enough of them.
+
+    Where that is not the job's own class, for none is published or too few are, it is the class with the widest
+    interval instead, if that is wider: a job without evidence never has a narrower interval than one with it.
+    """
     assert rows, "an interval needs residuals"
+    every = tuple(rows)
     is_tpu = job.generation == GENERATIONS[TPU]
-    rows = tuple(row for row in rows if (row.generation == GENERATIONS[TPU]) == is_tpu) or tuple(rows)
-    for words, chosen in _classes(job, rows):
-        if len(chosen) >= MIN_ROWS:
-            told = _words(job, rows, chosen, words)
-            return Evidence(rows=chosen, half_width=half_width(chosen), words=told, lacking=_lacking(job, rows))
-    everything = tuple(rows)
+    rows = tuple(row for row in every if (row.generation == GENERATIONS[TPU]) == is_tpu) or every
+    found = next(_classes(job, rows), RunClass(rows=rows))
+    lacking = _lacking(job, rows)
+    caution = _caution(job, lacking, found)
+    near_half_width = half_width(found.rows)
+    if caution:
+        widest = widest_class(every)
+        if widest and half_width(widest.rows) > near_half_width:
+            found, caution = widest, f"{caution}as wide as the widest class with evidence, "
     return Evidence(
-        rows=everything,
-        half_width=half_width(everything),
-        words=_words(job, rows, everything, _EVERYTHING),
-        lacking=_lacking(job, rows),
+        rows=found.rows,
+        half_width=half_width(found.rows),
+        near_half_width=near_half_width,
+        words=f"{caution}{_words(found)}",
+        lacking=lacking,
     )
 
 
-_EVERYTHING = ("transformers", "")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunClass:
+    """Published runs that are alike, and words for their models and for what else they share.
+
+    `is_own`: of one generation of chips and one kind of model; the others hold runs that are unlike each other.
+    """
+
+    rows: tuple[Residual, ...]
+    models: str = "transformers"
+    shared: str = ""
+    is_own: bool = False
 
 
-def _classes(job: Class, rows: Sequence[Residual]) -> Iterator[tuple[tuple[str, str], tuple[Residual, ...]]]:
-    """Classes of runs around `job`, narrowest first, each with words: for its models, and for what else it shares."""
+def _classes(job: Class, rows: Sequence[Residual]) -> Iterator[RunClass]:
+    """Classes of runs around `job` that have enough of them, narrowest first."""
     if not job.is_transformer:
         return
-    models = "mixtures of experts" if job.is_mixture else "dense models"
-    pipeline = f"with{'' if job.has_pipeline else 'out'} pipeline parallelism"
     kind = tuple(row for row in rows if row.is_mixture == job.is_mixture)
     same = tuple(row for row in kind if job.generation and row.generation == job.generation)
-    cut_alike = tuple(row for row in same if (row.pipeline_parallel > 1) == job.has_pipeline)
-    near = tuple(row for row in cut_alike if _is_near(row.num_devices, job.num_devices))
-    narrow = (((models, pipeline), near), ((models, pipeline), cut_alike), ((models, ""), same))
-    yield from ((words, chosen) for words, chosen in narrow if num_publishers(chosen) >= MIN_PUBLISHERS)
-    yield (models, ""), kind
+    yield from _own_classes(same, (job.num_devices,), has_pipeline=job.has_pipeline)
+    if len(kind) >= MIN_ROWS:
+        yield RunClass(rows=kind, models=_model_label(kind[0]))
+
+
+def _own_classes(same: Sequence[Residual], num_devices: Sequence[int], *, has_pipeline: bool) -> Iterator[RunClass]:
+    """Of runs of one generation and kind of model: those near jobs of so many devices, of any number, and all."""
+    shared = f"with{'' if has_pipeline else 'out'} pipeline parallelism"
+    cut = tuple(row for row in same if (row.pipeline_parallel > 1) == has_pipeline)
+    near = (tuple(row for row in cut if _is_near(row.num_devices, one)) for one in num_devices)
+    for chosen, words in (*((one, shared) for one in near), (cut, shared), (tuple(same), "")):
+        if len(chosen) >= MIN_ROWS and num_publishers(chosen) >= MIN_PUBLISHERS:
+            yield RunClass(rows=chosen, models=_model_label(chosen[0]), shared=words, is_own=True)
+
+
+@lru_cache(maxsize=64)
+def widest_class(rows: tuple[Residual, ...]) -> RunClass | None:
+    """Of all classes of `rows` that a job could have evidence in, the one with the widest interval."""
+    groups: dict[tuple[str, bool], list[Residual]] = {}
+    for row in rows:
+        groups.setdefault((row.generation, row.is_mixture), []).append(row)
+    known = [group for (name, _), group in sorted(groups.items()) if name]
+    found = (
+        one
+        for group in known
+        for has_pipeline in (False, True)
+        for one in _own_classes(group, _steps_of(group, rows), has_pipeline=has_pipeline)
+    )
+    return max(found, key=lambda one: half_width(one.rows), default=None)
+
+
+def _steps_of(group: Sequence[Residual], rows: Sequence[Residual]) -> list[int]:
+    """Numbers of devices, as `rows` have them, where a job comes to be near other runs of `group`."""
+    sizes, published = {row.num_devices for row in group}, {row.num_devices for row in rows}
+    least, most = min(published), max(published)
+    begins = {-(-size // SCALE_FACTOR) for size in sizes} | {SCALE_FACTOR * size + 1 for size in sizes} | {least}
+    return sorted(size for size in begins if least <= size <= most)
+
+
+def _model_label(row: Residual) -> str:
+    return "mixtures of experts" if row.is_mixture else "dense models"
 
 
 def _is_near(one: int, other: int) -> bool:
@@ -192,27 +253,26 @@ def half_width(rows: Sequence[Residual]) -> float:
     return float(errors[order[place]])
 
 
-def _words(job: Class, rows: Sequence[Residual], chosen: Sequence[Residual], words: tuple[str, str]) -> str:
-    models, shared = words
-    chips = sorted({row.chip.partition("-")[0].upper() for row in chosen})
-    sizes = [row.num_devices for row in chosen]
+def _words(found: RunClass) -> str:
+    chips = sorted({row.chip.partition("-")[0].upper() for row in found.rows})
+    sizes = [row.num_devices for row in found.rows]
     parts = [
-        f"from {len(chosen):,} published runs of {models} on {_listed(chips)}",
+        f"from {len(found.rows):,} published runs of {found.models} on {_listed(chips)}",
         f"{_range(min(sizes), max(sizes))} devices",
-        *([shared] if shared else []),
+        *([found.shared] if found.shared else []),
     ]
-    return f"{_caution(job, rows, chosen)}{', '.join(parts)} ({_named(chosen)})"
+    return f"{', '.join(parts)} ({_named(found.rows)})"
 
 
 def _range(least: int, most: int) -> str:
     return f"{least:,} to {most:,}" if most > least else f"{least:,}"
 
 
-def _caution(job: Class, rows: Sequence[Residual], chosen: Sequence[Residual]) -> str:
+def _caution(job: Class, lacking: str, found: RunClass) -> str:
     """Words before evidence that is not of the job's class; none where it is."""
-    if lacking := _lacking(job, rows):
+    if lacking:
         return f"without evidence of its class ({lacking}): "
-    if {row.generation for row in chosen} != {job.generation}:
+    if not found.is_own:
         return f"with little evidence of its class (too few publishers have runs like it on {job.chip}): "
     return ""
 

@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
+from dovetail.accuracy.memory_margin import FIT_PROBABILITY, check_probability, fit_probability, memory_spread
 from dovetail.api.answer import Answer
 from dovetail.api.arguments import entry_named
-from dovetail.api.jobs import JobRequest, open_job_of, placed_in
+from dovetail.api.jobs import JobRequest, decisions_of, open_job_of, placed_in
+from dovetail.api.launched import launcher_name
 from dovetail.api.requests.jobs import LaunchRequest, PlanRequest, SimulateRequest
 from dovetail.api.search_context import SearchContext
-from dovetail.api.simulated import Simulation
-from dovetail.errors import InvalidInput
+from dovetail.api.simulated import Simulation, budget_of
+from dovetail.errors import DovetailError, InvalidInput, NotModelled
+from dovetail.files.inline_plan import OPTIONS
 from dovetail.files.job import Job, OpenJob, countable
-from dovetail.files.plan_space import fixed_by, forbidden_by
+from dovetail.files.plan_space import decided_choice, fixed_by, forbidden_by
 from dovetail.files.plan_text import plan_text
 from dovetail.files.residuals import load_residuals
 from dovetail.files.written import write_file
-from dovetail.hardware.heterogeneous import HeterogeneousCluster, devices_label
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster, devices_label
 from dovetail.parallel.plan import Plan
+from dovetail.parallel.pools import framework_of
 from dovetail.report.charts.trail import Mark
 from dovetail.report.figures import Figures, record_of, tables_of
+from dovetail.report.launchers.framework_bests import FrameworkBest, trained_changes
+from dovetail.report.launchers.frameworks import launchers
 from dovetail.report.launchers.runnable import Runnable, runnable, runners
+from dovetail.report.launchers.runnable_spaces import frameworks_for, runnable_spaces
 from dovetail.report.page import Page
 from dovetail.report.plain import Record
 from dovetail.report.planned import PlanReportContext, nothing_sentence, of_best, planned_figures, sentence
@@ -35,6 +44,7 @@ from dovetail.search.planners.even_plans import PlanProgress
 from dovetail.search.planners.planner import PlanSearchResult, search_plans
 from dovetail.search.planners.pools import search_plans_on_pools
 from dovetail.search.planners.ranking import Choice, NothingFits, Question, Ranked, choice, cluster_usd
+from dovetail.search.planners.runnable_plans import search_runnable_plans
 
 PLAN_FILE = "plan.yaml"  # in the commands that are shown, where none was written
 
@@ -59,7 +69,8 @@ class Planning(Answer):
     def best(self) -> Simulation:
         """A step by the best plan; by the one that needs least memory, where none fits."""
         found = self.outcome.best if isinstance(self.outcome, Choice) else self.outcome.least
-        return Simulation(outcome=found, name=self.job.name, call=f"{self.call}.best")
+        budget = self.report_context.budget
+        return Simulation(outcome=found, name=self.job.name, budget=budget, call=f"{self.call}.best")
 
     @property
     def plan(self) -> Plan:
@@ -77,7 +88,7 @@ class Planning(Answer):
 
     @property
     def gap_frac(self) -> float:
-        """By how much a plan of the space may be better than the best found; 0: proven best."""
+        """By how much a plan of the space may be better than the best found; 0: optimal in the model."""
         if isinstance(self.outcome, NothingFits):
             raise InvalidInput("no plan fits, so there is no gap_frac; ask .fits before")
         return self.outcome.gap_frac
@@ -85,7 +96,7 @@ class Planning(Answer):
     @property
     def headline(self) -> str:
         found = self.outcome
-        return sentence(found) if isinstance(found, Choice) else nothing_sentence(found)
+        return sentence(found, self.report_context.residuals) if isinstance(found, Choice) else nothing_sentence(found)
 
     @property
     def tables(self) -> tuple[Table, ...]:
@@ -118,10 +129,20 @@ def planned(request: PlanRequest, context: SearchContext, plan_file: str = "") -
     """What the planner finds, and who can run it; `plan_file` is where the best is to be written, if anywhere."""
     history: list[Mark] = []
     job, notes, found = _found(request.part(JobRequest), request, context, history)
-    by_place = _runnable(found, job)
+    by_place = _runnable(found, job, request)
     best = of_best(found, by_place) if isinstance(found, Choice) else ()
-    commands = commands_of(request, best, plan_file) if request.is_expressible() else ()
-    report_context = PlanReportContext(name=job.name, residuals=tuple(load_residuals()), notes=notes, commands=commands)
+    bests = _framework_bests(found, job, request, context)
+    names = _launchable(request, best, bests)
+    commands = commands_of(request, names, plan_file) if request.is_expressible() else ()
+    report_context = PlanReportContext(
+        name=job.name,
+        residuals=tuple(load_residuals()),
+        notes=(*_framework_notes(found, job, request), *notes),
+        commands=commands,
+        budget=budget_of(request.tokens, request.price, job),
+        framework=_framework_label(request),
+        bests=bests,
+    )
     return Planning(
         outcome=found,
         job=job,
@@ -146,11 +167,149 @@ def _found(
 ) -> tuple[OpenJob, tuple[str, ...], Choice | NothingFits]:
     """The job, notes on it, and what was found; `history` takes how the search came to it."""
     check_objective(request.objective)
+    framework, version = framework_of_request(request)
     job, notes = open_job_of(job_request)
-    with countable():
+    with countable(), placed_in(job_request.spec):
         question = question_of(job, request)
-        with placed_in(job_request.spec):
-            return job, notes, choice(question, _searched(question, request, context, history))
+        if framework:
+            kept, result = _kept_to(framework, version, question, request, context, history)
+            return job, notes, choice(kept, result)
+        question = replace(question, cluster=_with_margin(job.cluster, framework_of(job.cluster), request))
+        return job, notes, choice(question, _searched(question, request, context, history))
+
+
+def _with_margin(cluster: AnyCluster, framework: str, request: PlanRequest) -> AnyCluster:
+    """`cluster` where plans leave so much memory free that they fit as likely as is wanted.
+
+    That is never less than its chips leave free in every command. Where a user says what to leave free, that goes.
+    """
+    if request.headroom is not None and request.fit_probability is not None:
+        message = "--headroom and --fit-probability both say what plans leave free"
+        raise InvalidInput(f"{message}; give one of them", "fit_probability")
+    if request.headroom is not None:
+        return cluster
+    wanted = FIT_PROBABILITY if request.fit_probability is None else request.fit_probability
+    spread = memory_spread(framework)
+    headroom_frac = spread.headroom_frac(check_probability(wanted))
+
+    def with_margin(pool: Cluster) -> Cluster:
+        chip = pool.chip
+        if chip.is_headroom_given or headroom_frac <= chip.hbm_reserve_frac:
+            return pool
+        return pool.with_headroom(headroom_frac, f"so that plans fit with {100 * wanted:g} %")
+
+    if isinstance(cluster, HeterogeneousCluster):
+        return replace(cluster, pools=tuple(map(with_margin, cluster.pools)))
+    return with_margin(cluster)
+
+
+def framework_of_request(request: PlanRequest) -> tuple[str, str]:
+    """The framework that plans are kept to and its release; both empty where none is named."""
+    if not request.framework:
+        if request.framework_version:
+            message = "--framework-version goes with --framework, which is missing"
+            raise InvalidInput(f"{message}; known: {', '.join(launchers.names())}", "framework_version")
+        return "", ""
+    name = launcher_name(request.framework)
+    return name, launchers[name].version(request.framework_version)
+
+
+def _kept_to(
+    framework: str,
+    version: str,
+    question: Question,
+    request: PlanRequest,
+    context: SearchContext,
+    history: list[Mark],
+) -> tuple[Question, PlanSearchResult]:
+    """The search kept to what a framework runs, with the workload as it trains it; the best of its ways to do so."""
+    cluster, objective = question.cluster, question.objective
+    if isinstance(cluster, HeterogeneousCluster):
+        message = f"plans that {framework} runs are searched for on clusters of equal devices"
+        raise NotModelled(f"{message}; leave --framework out for {cluster.name}", "framework")
+    cluster = _with_margin(cluster, framework, request)
+    assert isinstance(cluster, Cluster), cluster
+    usd, found = cluster_usd(cluster, objective), []
+    for space in runnable_spaces(framework, version, question.workload, cluster, question.constraints):
+        with context.planning(objective, usd) as progress:
+            result = search_runnable_plans(
+                space,
+                cluster,
+                objective,
+                num_best=request.top,
+                cluster_usd=usd,
+                progress=_kept(progress, usd, history),
+            )
+        found.append((replace(question, workload=space.workload, cluster=cluster, space=space.space), result))
+    kept, result = min(found, key=lambda pair: pair[1].best[0].score if pair[1].best else math.inf)
+    if not result.best and result.tally.num_fitting:
+        message = f"none of the {result.tally.num_fitting:,} plans that fit is one that {framework} runs as it is"
+        raise NotModelled(f"{message}; leave --framework out, and see what launch writes", "framework")
+    return kept, result
+
+
+def _framework_bests(
+    found: Choice | NothingFits, job: OpenJob, request: PlanRequest, context: SearchContext
+) -> tuple[FrameworkBest, ...]:
+    """What each framework runs as printed; nothing where the search was kept to one or is not by time."""
+    if isinstance(found, NothingFits) or request.framework or found.question.objective.aspect != "time":
+        return ()
+    cluster, question = job.cluster, found.question
+    if isinstance(cluster, HeterogeneousCluster):
+        return ()
+    found_by: dict[str, FrameworkBest] = {}
+    for name in sorted(frameworks_for(cluster), key=lambda name: bool(launchers[name].same_as)):
+        if (twin := launchers[name].same_as) in found_by:
+            found_by[name] = _as_of(found_by[twin], name)
+        else:
+            found_by[name] = _framework_best(name, question, cluster, request, context)
+    return tuple(found_by[name] for name in sorted(found_by))
+
+
+def _as_of(found: FrameworkBest, name: str) -> FrameworkBest:
+    """What was found for one framework as that of another, which runs the same plans in the same memory."""
+    candidates = tuple(replace(one, plan=replace(one.plan, framework=name)) for one in found.candidates)
+    return replace(found, framework=name, version=launchers[name].versions[0], candidates=candidates)
+
+
+def _framework_best(
+    name: str, question: Question, cluster: Cluster, request: PlanRequest, context: SearchContext
+) -> FrameworkBest:
+    version = launchers[name].versions[0]
+    none = FrameworkBest(framework=name, version=version)
+    try:
+        kept, result = _kept_to(name, version, replace(question, cluster=cluster), request, context, [])
+    except DovetailError as error:
+        return replace(none, refusal=error.message)
+    if not result.best:
+        return replace(none, refusal="no plan that it runs fits")
+    trained = trained_changes(question.workload, kept.workload)
+    [best, *_] = result.best
+    likely = fit_probability(best.need_bytes, cluster.chip.visible_bytes, name)
+    return replace(none, candidates=(best,), trained=trained, gap_frac=result.gap_frac, fit_probability=likely)
+
+
+def _framework_label(request: PlanRequest) -> str:
+    name, version = framework_of_request(request)
+    return f"{name} {version}" if name else ""
+
+
+def _framework_notes(found: Choice | NothingFits, job: OpenJob, request: PlanRequest) -> tuple[str, ...]:
+    """What keeping to a framework changes of the workload."""
+    if not request.framework:
+        return ()
+    words = _framework_label(request)
+    trained = trained_changes(job.workload, found.question.workload)
+    differs = f"; it trains with {', '.join(trained)}" if trained else ""
+    return (f"kept to plans that {words} runs as printed{differs}",)
+
+
+def _launchable(request: PlanRequest, best: tuple[Runnable, ...], bests: tuple[FrameworkBest, ...]) -> tuple[str, ...]:
+    """Frameworks to go on with, the fastest first."""
+    if request.framework:
+        return (framework_of_request(request)[0],)
+    able = [one for one in bests if one.candidates]
+    return tuple(one.framework for one in sorted(able, key=lambda one: one.candidates[0].score)) or runners(best)
 
 
 def check_objective(name: str) -> None:
@@ -158,7 +317,9 @@ def check_objective(name: str) -> None:
 
 
 def question_of(job: OpenJob, request: PlanRequest) -> Question:
-    over = (*map(fixed_by, request.fix), *(one for words in request.forbid for one in forbidden_by(words)))
+    decisions = decisions_of(request.part(JobRequest))
+    fixed = (*(decided_choice(option, words) for option, words in decisions.items()), *map(fixed_by, request.fix))
+    over = (*fixed, *(one for words in request.forbid for one in forbidden_by(words)))
     constraints = overruled(job.constraints, over)
     return Question(
         workload=job.workload,
@@ -216,26 +377,32 @@ def _searched(
         )
 
 
-def _runnable(found: Choice | NothingFits, job: OpenJob) -> tuple[tuple[Runnable, ...], ...]:
-    """Who can run each plan of the ranking; what each would run is evaluated for the best."""
-    if isinstance(found, NothingFits):
-        return ()
+def _runnable(found: Choice | NothingFits, job: OpenJob, request: PlanRequest) -> tuple[tuple[Runnable, ...], ...]:
+    """Who can run each plan of the ranking; on several pools what each would run is evaluated for the best."""
+    if isinstance(found, NothingFits) or request.framework:
+        return () if isinstance(found, NothingFits) else ((),) * len(found.ranking)
+    is_costed = isinstance(job.cluster, HeterogeneousCluster) or found.question.objective.aspect != "time"
     return tuple(
-        runnable(job.workload, job.cluster, one.candidate.plan, is_costed=one.candidate.plan == found.best.plan)
+        runnable(
+            job.workload,
+            job.cluster,
+            one.candidate.plan,
+            is_costed=is_costed and one.candidate.plan == found.best.plan,
+        )
         for one in found.ranking
     )
 
 
-def commands_of(request: PlanRequest, best: tuple[Runnable, ...], plan_file: str) -> tuple[str, ...]:
-    """What takes the plan on from here, after what writes it where that was not asked for."""
-    file = shlex.quote(plan_file or PLAN_FILE)
-    launches = [
-        f"dovetail launch {request.words(LaunchRequest)} --plan {file} --framework {name}" for name in runners(best)[:1]
-    ]
+def commands_of(request: PlanRequest, frameworks: tuple[str, ...], plan_file: str) -> tuple[str, ...]:
+    """What takes the plan on from here with the first of `frameworks`, after what writes it where that was not done."""
+    file, decided = shlex.quote(plan_file or PLAN_FILE), tuple(OPTIONS)  # which the plan that was found keeps
+    words = request.words(LaunchRequest, but=(*decided, "framework", "framework_version"))
+    version = f" --framework-version {request.framework_version}" if request.framework_version else ""
+    launches = (f"dovetail launch {words} --plan {file} --framework {name}{version}" for name in frameworks[:1])
     writes = f"dovetail plan {request.words(PlanRequest, but=('top',))} --plan-file {PLAN_FILE}"
     return (
         *(() if plan_file else (writes,)),
-        f"dovetail simulate {request.words(SimulateRequest)} --plan {file}",
+        f"dovetail simulate {request.words(SimulateRequest, but=decided)} --plan {file}",
         *launches,
     )
 

@@ -25,10 +25,11 @@ from dovetail.parallel.sharding import (
     ShardedPlans,
     held_elements,
     is_owner_here,
+    local_ops,
 )
 from dovetail.units import MEBI, Amount
 from dovetail.workload.graph import FloatArray, IntArray
-from dovetail.workload.operators import dtype_bytes
+from dovetail.workload.operators import DTYPE_BYTES, dtype_bytes
 from dovetail.workload.optimizer import Precision
 
 # Reserved over allocated is 1.03 to 1.09 in 15 configurations of SimuMax v1.2's B200 logs, 1.05 in the mean.
@@ -278,6 +279,58 @@ def _load(table: MemoryTable, stages: Stages) -> Load:
         num_microbatches=table.num_microbatches[rows],
         boundary_activation_bytes=table.sharded.boundary_activation_bytes[cut],
     )
+
+
+def forward_memories(sharded: ShardedPlan, precision: Precision) -> tuple[StageMemory, ...]:
+    """Peak memory of a device of every stage in an evaluation step: weights, and activations freed as they are used.
+
+    ZeRO-3 holds its share of the weights, and gathers the block in use and the next.
+    """
+    table = sharded.table
+    chosen = choices_of(sharded.plan)
+    live = [_forward_live_bytes(table, index) for index in range(len(table.graph.blocks))]
+    found = []
+    for stage in range(sharded.num_stages):
+        pieces = [(span.count, table.elements[span.block], span.block) for span in sharded.spans(stage)]
+        plain, experts = (
+            sum(count * float(getattr(elements, kind)[0]) for count, elements, _ in pieces)
+            for kind in ("plain", "experts")
+        )
+        sizes = [float(elements.plain[0] + elements.experts[0]) for _, elements, _ in pieces]
+        root = sum(size for size, (_, _, block) in zip(sizes, pieces, strict=True) if not _is_layer(table, block))
+        layer = max(
+            (size for size, (_, _, block) in zip(sizes, pieces, strict=True) if _is_layer(table, block)), default=0
+        )
+        is_gathered = chosen.zero_stage == 3 and chosen.data_ranks > 1
+        gathered = min(root + NUM_PREFETCHED_BLOCKS * layer, plain + experts) if is_gathered else 0.0
+        found.append(
+            StageMemory(
+                stage=stage,
+                weights_bytes=float(held_bytes(chosen, (plain, experts), precision.weight_bytes, 3)),
+                gradients_bytes=0.0,
+                optimizer_bytes=0.0,
+                activations_bytes=max(live[block] for _, _, block in pieces),
+                buffers_bytes=gathered * precision.gather_bytes,
+                reserve_frac=_reserve_frac(chosen.framework),
+            )
+        )
+    return tuple(found)
+
+
+def _is_layer(table: ShardedPlans, block: int) -> bool:
+    return table.graph.blocks[block].is_layer
+
+
+def _forward_live_bytes(table: ShardedPlans, index: int) -> float:
+    """What the operators of a block hold at the fullest moment of its forward pass: each output to its last reader."""
+    ops = table.graph.blocks[index].ops
+    local = local_ops(ops, table.cuts.degrees, table.cuts.loads)
+    output_bytes = local.output_elements.reshape(len(table.cuts), -1)[0] * DTYPE_BYTES[ops.dtype]
+    at = np.arange(len(ops))
+    last = np.array([max([row, *ops.edge_to[ops.edge_start[row] : ops.edge_start[row + 1]]]) for row in at])
+    last = np.where(np.diff(ops.edge_start) > 0, last, len(ops) - 1)  # what leaves the block lives to its end
+    is_live = (at[:, None] <= at) & (at <= last[:, None])
+    return float((output_bytes @ is_live).max())
 
 
 def stage_memories(sharded: ShardedPlan, precision: Precision, in_flight: Sequence[float]) -> tuple[StageMemory, ...]:

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 
 from dovetail.cost.own_costs import entries_for, operator_costs
-from dovetail.evaluate import Infeasible, Outcome
+from dovetail.evaluate import Infeasible, Outcome, masked_graph
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.endpoints import SM_DRIVEN
@@ -55,12 +55,13 @@ def assumptions(result: Outcome | Infeasible) -> tuple[str, ...]:
     graph = workload.forward_graph()
     sentences = (
         PHYSICS,
+        *_forward_only(workload),
         *measured_sentences(result),
         *_own_costs(workload, chips),
         *(_reached(chip) for chip in chips),
         *(told for chip in chips for told in _unused_figures(chip)),
         *_pools(result.cluster),
-        *_overlap(plan),
+        *(() if workload.is_forward_only else _overlap(plan)),
         *(_ended(chip) for chip in chips if chip.endpoint != SM_DRIVEN),
         *_context(graph, plan),
         *_offload(result),
@@ -69,13 +70,22 @@ def assumptions(result: Outcome | Infeasible) -> tuple[str, ...]:
         *_padding(graph, plan),
         *_repeated_heads(graph, plan),
         _kernels(graph, workload),
-        *_utilisation(graph),
+        *_utilisation(masked_graph(workload)),
         *_length(workload),
         *workload.model.notes,
         RUNTIME,
         *_left_out(result),
     )
     return tuple(sentence for sentence in sentences if sentence)
+
+
+def _forward_only(workload: Workload) -> tuple[str, ...]:
+    if not workload.is_forward_only:
+        return ()
+    return (
+        "forward passes alone, microbatches one after another through the stages; activations are freed as they are"
+        " used; recompute, offload, ZeRO-1 and 2 and the order of a pipeline's passes have no meaning and are left out",
+    )
 
 
 def _left_out(result: Outcome | Infeasible) -> tuple[str, ...]:
@@ -131,12 +141,12 @@ def _has_attention(graph: Graph) -> bool:
 
 
 def _utilisation(graph: Graph) -> tuple[str, ...]:
-    """Where a mask leaves work undone that the convention counts."""
-    if not any((block.ops.flop < block.ops.counted_flop).any() for block in graph.blocks):
+    """Where a mask leaves work undone that PaLM's convention counts."""
+    if not any((block.ops.causal_flop < block.ops.model_flop).any() for block in graph.blocks):
         return ()
     return (
-        "MFU counts the whole attention matrix, as published figures do; HFU counts what is executed, so it can be"
-        " lower",
+        "MFU counts the pairs that attention's mask leaves, HFU what is executed, recompute too; PaLM's MFU, as most"
+        " published figures, counts the whole attention matrix",
     )
 
 

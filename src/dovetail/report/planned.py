@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 
 from dovetail import __version__
+from dovetail.accuracy.chance import Selection
+from dovetail.accuracy.evidence import Interval, interval_of
 from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.heterogeneous import chip_names
@@ -24,19 +26,24 @@ from dovetail.report.figures import (
     record_of,
     under,
 )
+from dovetail.report.goodput import NO_BUDGET, Budget
 from dovetail.report.labels import counted, in_a_row, number, percent, plan_in_brief
+from dovetail.report.launchers.framework_bests import FrameworkBest, framework_list
 from dovetail.report.launchers.runnable import Runnable, runnable_notes
 from dovetail.report.levers import excess_rows, levers_list
 from dovetail.report.memory import memory_tables
 from dovetail.report.outcome import outcome_figures, plain, plan_record, workload_record
 from dovetail.report.pools import pool_sentences, proof_counts, proof_on_pools
-from dovetail.report.ranked import ranking_list
+from dovetail.report.ranked import best_faster_probability, ranking_list, selection_of_best
 from dovetail.report.table import GAP, WIDTH
+from dovetail.search.planners.candidates import Candidate
 from dovetail.search.planners.membership import holds
 from dovetail.search.planners.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH
 from dovetail.search.planners.ranking import SAME_FRAC, Choice, NothingFits, Question, Ranked
-from dovetail.units import format_bytes, format_s
+from dovetail.units import format_bytes, format_rounded_s, format_s
 
+WELL_KNOWN_FRAC = 0.05  # half an interval up to which a third digit is known
+WHOLE_FRAC = 0.02  # from which on a difference is told in whole percents
 BROKEN = "nothing is proven: your own plan is in the space and ahead by more than the gap that was found"
 
 
@@ -44,13 +51,17 @@ BROKEN = "nothing is proven: your own plan is in the space and ahead by more tha
 class PlanReportContext:
     """What only the edge knows: what the job is called, what to say beside, and which commands go on from here.
 
-    `residuals` are what the interval of the best plan's time rests on.
+    `residuals` are what the interval of the best plan's time rests on. `framework` is the one that the search was kept
+    to, with its release; else `bests` holds what each framework runs as printed.
     """
 
     name: str = ""
     residuals: tuple[Residual, ...] = ()
     notes: tuple[str, ...] = ()
     commands: tuple[str, ...] = ()
+    budget: Budget = NO_BUDGET
+    framework: str = ""
+    bests: tuple[FrameworkBest, ...] = ()
 
 
 def planned_figures(
@@ -59,13 +70,13 @@ def planned_figures(
     """Everything known of what was found, the answer first; `by_place` is who can run each plan of the ranking."""
     if isinstance(found, NothingFits):
         return _nothing_figures(found, context)
-    head, *rest = outcome_figures(found.best, context.name, context.residuals)
-    looked_at = (*notes(found, by_place), *context.notes)
+    head, *rest = outcome_figures(found.best, context.name, context.residuals, context.budget)
+    looked_at = (*chance_notes(found, context.residuals), *notes(found, by_place), *context.notes)
     commands = list(context.commands)
     lines = (line for command in context.commands for line in _pasted(command))
     return (
         FigureTable(
-            title=labelled("answer", sentence(found)),
+            title=labelled("answer", sentence(found, context.residuals)),
             rows=(
                 Figure("name", context.name),
                 Figure("feasible", True),
@@ -73,17 +84,24 @@ def planned_figures(
                 Figure("gap_frac", found.gap_frac),
                 Figure("num_evaluated", found.tally.num_evaluated),
                 *_proof_record(found),
+                *_selection_record(found, context.residuals),
             ),
             notes=proof(found),
         ),
         *under("best", (head,)),
-        ranking_list(found, by_place),
+        ranking_list(found, by_place, context.residuals),
+        framework_list(context.bests, _best_candidate(found)),
         FigureTable(title="What was looked at, and who can run it", notes=(Sentences("notes", looked_at),)),
         FigureTable(title="Go on with", notes=tuple(Figure("commands", commands, line) for line in lines)),
         *under("best", hidden(tuple(rest))),
         _question(found, context),
         FigureTable(rows=(Figure("commands", commands),)),
     )
+
+
+def _best_candidate(found: Choice) -> Candidate:
+    """The best plan of the space with its figures."""
+    return next(one.candidate for one in found.ranking if not one.breakdown)
 
 
 def _proof_record(found: Choice) -> Iterator[Figure]:
@@ -99,6 +117,7 @@ def _question(found: Choice | NothingFits, context: PlanReportContext) -> Figure
     return FigureTable(
         rows=(
             Figure("objective", question.objective_name),
+            Figure("framework", context.framework or None),
             Figure("num_plans", found.tally.num_plans),
             Figure("num_fitting", found.tally.num_fitting),
             Figure("given_plan", lambda: [record_of(outcome_figures(result, context.name)) for result in found.given]),
@@ -126,24 +145,64 @@ def _pasted(command: str) -> list[str]:
     return [*(f"{line} \\" for line in lines), last]
 
 
-def sentence(found: Choice) -> str:
-    """The answer: the plan, what it comes to, and what it gains over the user's own."""
+def sentence(found: Choice, residuals: Sequence[Residual] = ()) -> str:
+    """The answer: the plan, what it comes to in the model, and what it gains over the user's own.
+
+    With `residuals` times have the digits that are known, beside the interval and the chance to beat the own plan.
+    """
     question = found.question
-    best = f"Best plan: {plan_in_brief(found.best.plan)}; {format_s(found.best.step.step_s)} per step"
+    best = f"Best plan in the model: {plan_in_brief(found.best.plan)}; {_step_label(found, residuals)}"
     if question.objective_name != "time":
         figure = next(one.candidate.figure for one in found.ranking if not one.breakdown)
         best += f", {_figure(figure, question)}"
     own = [one for one in found.ranking if one.is_given]
     if found.given and not own:
         return f"{best}; your own plan does not fit"
-    return best + "".join(_beside_own(one, found) for one in own)
+    return best + "".join(_beside_own(one, found, residuals) for one in own)
 
 
-def _beside_own(own: Ranked, found: Choice) -> str:
+def selected_interval(found: Choice, residuals: Sequence[Residual]) -> tuple[Interval, Selection]:
+    """Where the best plan's time lies, its upper end longer for having been chosen; and what it was chosen among."""
+    best = found.best
+    interval = interval_of(best.workload, best.cluster, best.plan, float(best.step.step_s), residuals)
+    selection = selection_of_best(found, residuals)
+    return replace(interval, upper_s=interval.upper_s * (1 + selection.shift_frac)), selection
+
+
+def _selection_record(found: Choice, residuals: Sequence[Residual]) -> Iterator[Figure]:
+    if residuals:
+        interval, selection = selected_interval(found, residuals)
+        yield Figure("selection.num_near", selection.num_near)
+        yield Figure("selection.shift_frac", selection.shift_frac)
+        yield Figure("selection.lower_s", interval.lower_s)
+        yield Figure("selection.upper_s", interval.upper_s)
+
+
+def _step_label(found: Choice, residuals: Sequence[Residual]) -> str:
+    """Seconds of a step, and between which they lie, to the digits that are known."""
+    step_s = float(found.best.step.step_s)
+    if not residuals:
+        return f"{format_s(step_s)} per step"
+    interval, _ = selected_interval(found, residuals)
+    is_known_well = interval.upper_s <= (1 + WELL_KNOWN_FRAC) * step_s
+    about, lower, upper = (
+        format_rounded_s(one, 3 if is_known_well else 2) for one in (step_s, interval.lower_s, interval.upper_s)
+    )
+    same_unit = lower.rpartition(" ")[2] == upper.rpartition(" ")[2]
+    between = f"{lower.rpartition(' ')[0] if same_unit else lower} to {upper}"
+    return f"about {about} per step ({between} in nine of ten cases)"
+
+
+def _beside_own(own: Ranked, found: Choice, residuals: Sequence[Residual]) -> str:
     if not own.breakdown:
         return "; it is your own plan"
     if own.over_best_frac >= -SAME_FRAC:
-        return f"; your own plan is {percent(max(0.0, own.over_best_frac))} behind it"
+        over_frac = max(0.0, own.over_best_frac)
+        probability = best_faster_probability(found, own, residuals)
+        if probability is None:
+            return f"; your own plan is {percent(over_frac)} behind it"
+        behind = percent(over_frac, 0 if over_frac >= WHOLE_FRAC else 1)
+        return f"; your own plan is {behind} behind it, and truly slower with a probability of {probability:.2f}"
     ahead = f"; your own plan is {percent(-own.over_best_frac)} ahead of it"
     if own not in found.missed:
         return f"{ahead}, by choices outside of the space"
@@ -184,11 +243,22 @@ def proof(found: Choice) -> tuple[Phrase, ...]:
         return counts, phrase(BROKEN)
     gap = Figure("gap_frac", found.gap_frac, "0" if found.gap_frac <= 0 else percent(found.gap_frac, 2))
     if found.gap_frac <= 0 and made.is_even_only:
-        message = "proven best by {} of all plans with stages alike (gap {}); others were not searched"
+        message = "optimal in the model by {}, of all plans with stages alike (gap {}); others were not searched"
         return counts, phrase(message, objective, gap)
     if found.gap_frac <= 0:
-        return counts, phrase("proven best of the space by {} (gap {})", objective, gap)
+        return counts, phrase("optimal in the model by {}, of all plans of the space (gap {})", objective, gap)
     return counts, phrase("no plan of the space is ahead by more than {} (gap, by {})", gap, objective)
+
+
+def chance_notes(found: Choice, residuals: Sequence[Residual]) -> Iterator[str]:
+    """How likely the best plan truly beats the one behind it: what is optimal in the model need not be in the world."""
+    if residuals and (selection := selected_interval(found, residuals)[1]).num_near > 1:
+        near = f"chosen among {selection.num_near} plans within our error of each other"
+        yield f"{near}, so the upper end of its interval is taken {percent(selection.shift_frac, 0)} longer"
+    behind = next((one for one in found.ranking if one.breakdown and not one.is_given), None)
+    if behind is not None and (probability := best_faster_probability(found, behind, residuals)) is not None:
+        next_plan = f"the next plan ({plan_in_brief(behind.candidate.plan)})"
+        yield f"truly faster than {next_plan} with a probability of {probability:.2f}, by errors on published pairs"
 
 
 def notes(found: Choice, by_place: tuple[tuple[Runnable, ...], ...]) -> tuple[str, ...]:

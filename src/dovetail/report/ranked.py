@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from dovetail.accuracy.chance import Predicted, Selection, chance_shorter_frac, selection_of
+from dovetail.accuracy.residuals import Residual
 from dovetail.parallel.plan import Plan
 from dovetail.report.figures import Figure, FigureList, Part, Phrase, TextOnly, phrase, table_of
 from dovetail.report.labels import exchange_in_brief, gain, number
@@ -13,7 +15,7 @@ from dovetail.report.launchers.runnable import Runnable
 from dovetail.report.outcome import plan_record
 from dovetail.report.plain import Record
 from dovetail.report.table import GAP, WIDTH, Table
-from dovetail.search.planners.ranking import Choice, Question, Ranked
+from dovetail.search.planners.ranking import Choice, Ranked
 from dovetail.step.work import COMM_AXES
 from dovetail.units import GIBI, format_bytes, format_s
 
@@ -27,7 +29,33 @@ WHOLE_WORDS = {
 }
 
 
-def ranking_list(found: Choice, by_place: Sequence[tuple[Runnable, ...]]) -> FigureList:
+def best_faster_probability(found: Choice, one: Ranked, residuals: Sequence[Residual]) -> float | None:
+    """How likely a step of the best plan is truly shorter than one of `one`; None without `residuals` and of itself."""
+    if not residuals or not one.breakdown:
+        return None
+    predicted = _predicted(found)
+    return chance_shorter_frac(predicted, _of_ranked(predicted, one), residuals)
+
+
+def selection_of_best(found: Choice, residuals: Sequence[Residual]) -> Selection:
+    """What having been chosen among the ranked plans does to the best one's time."""
+    best = _predicted(found)
+    others = [_of_ranked(best, one) for one in found.ranking if one.breakdown and one.over_best_frac >= 0]
+    return selection_of(best, others, residuals)
+
+
+def _predicted(found: Choice) -> Predicted:
+    best = found.best
+    return Predicted(workload=best.workload, cluster=best.cluster, plan=best.plan, step_s=float(best.step.step_s))
+
+
+def _of_ranked(best: Predicted, one: Ranked) -> Predicted:
+    return replace(best, plan=one.candidate.plan, step_s=one.candidate.step_s)
+
+
+def ranking_list(
+    found: Choice, by_place: Sequence[tuple[Runnable, ...]], residuals: Sequence[Residual] = ()
+) -> FigureList:
     """One plan a row, its choices in columns; a choice that is plain in every row has none.
 
     The columns fit the page: where there are many choices, with less said of recompute, then without amounts, then
@@ -50,7 +78,7 @@ def ranking_list(found: Choice, by_place: Sequence[tuple[Runnable, ...]]) -> Fig
         (brief, has_figure, False),
         (brief, False, False),
     ):
-        figures = _figures(found.question, said, shows_figure=shows_figure, shows_amount=shows_amount)
+        figures = _figures(found, said, residuals, shows_figure=shows_figure, shows_amount=shows_amount)
         ranking = replace(ranking, figures=figures)
         if _width(table_of(ranking)) <= WIDTH:
             break
@@ -66,9 +94,10 @@ def _width(table: Table) -> int:
 
 
 def _figures(
-    question: Question, choices: Choices, *, shows_figure: bool, shows_amount: bool
+    found: Choice, choices: Choices, residuals: Sequence[Residual], *, shows_figure: bool, shows_amount: bool
 ) -> Callable[[Item], Iterator[Figure | TextOnly | Phrase]]:
     """What is said of a plan of the ranking."""
+    question = found.question
     is_memory = question.objective.aspect == "memory"
 
     def figures(item: Item) -> Iterator[Figure | TextOnly | Phrase]:
@@ -86,6 +115,7 @@ def _figures(
         for name, say in choices.items():
             yield phrase("{}", Figure("plan", plan, say(candidate.plan) or "-"), label=name, align="r")
         yield phrase("{}", most_lost(one, has_amount=shows_amount), label="loses most by")
+        yield Figure("best_faster_probability", best_faster_probability(found, one, residuals))
         yield Figure("energy_j", candidate.energy_j)
         yield Figure(
             "breakdown",
@@ -103,7 +133,6 @@ def _runnable_record(one: Runnable) -> Record:
         "refusal": one.refusal,
         "differs": list(one.differs),
         "costs": [cost_record(cost) for cost in one.costs],
-        "options": list(one.options),
         "not_expressed": list(one.not_expressed),
     }
 

@@ -19,6 +19,7 @@ from dovetail.accuracy.evidence import (
     num_publishers,
     own_half_width,
     student_t,
+    widest_class,
 )
 from dovetail.accuracy.measurements import Measurements
 from dovetail.accuracy.residuals import COLUMNS, Residual, cells, generation, residuals_of
@@ -78,7 +79,7 @@ def by_one(given: list[Residual]) -> list[Residual]:
 
 
 def test_rows_mostly_of_one_publisher_are_no_class_of_their_chip():
-    others = rows(20, chip="a100-80gb-sxm")
+    others = rows(20, chip="a100-80gb-sxm", log_ratio=0.01)
     assert len(evidence(JOB, [*rows(30), *others]).rows) == 30
     assert len(evidence(JOB, [*by_one(rows(30)), *others]).rows) == 50
     assert len(evidence(JOB, [*by_one(rows(60)), *rows(3), *others]).rows) == 83
@@ -92,7 +93,7 @@ def test_publishers_count_by_their_weight():
 
 
 def test_a_chip_of_another_name_has_the_evidence_of_its_family():
-    everything = [*rows(40), *rows(16, chip="tpu-v5p", log_ratio=0.3)]
+    everything = [*rows(40), *rows(16, chip="tpu-v5p", log_ratio=0.03)]
     hypothetical = replace(JOB, chip="sketch")
     assert {row.chip for row in evidence(hypothetical, everything).rows} == {"h100-sxm"}
     assert {row.chip for row in evidence(replace(hypothetical, chip_family="tpu"), everything).rows} == {"tpu-v5p"}
@@ -163,6 +164,38 @@ def test_a_job_whose_class_has_too_few_publishers_is_told_so():
         "with little evidence of its class (too few publishers have runs like it on h100-sxm)"
     )
     assert len(found.rows) == 23
+
+
+WIDE = rows(20, pipeline_parallel=1, log_ratio=0.5)
+UNLIKE = (
+    replace(JOB, chip="mi300x"),
+    replace(JOB, chip="l40s"),
+    replace(JOB, chip="tpu-v5p"),
+    replace(JOB, num_devices=100_000),
+    replace(JOB, num_devices=1),
+    replace(JOB, schedule="zb-h1"),
+    replace(JOB, is_mixture=True),
+    replace(JOB, is_transformer=False),
+)
+
+
+@pytest.mark.parametrize("unlike", UNLIKE, ids=str)
+def test_a_job_without_evidence_has_the_widest_interval_of_those_with_it(unlike):
+    published = [*rows(40), *WIDE, *rows(3, chip="tpu-v5p", log_ratio=0.01)]
+    assert evidence(JOB, published).half_width == pytest.approx(0.0925)
+    found = evidence(unlike, published)
+    assert found.half_width == half_width(WIDE) == pytest.approx(0.475)
+    assert found.rows == tuple(WIDE)
+    assert ": as wide as the widest class with evidence, from 20 published runs of dense models on H100" in found.words
+
+
+def test_errors_of_too_few_publishers_do_not_widen_the_interval_of_other_jobs():
+    alone = by_one(rows(20, chip="b200", log_ratio=0.5))
+    widest = widest_class((*rows(40), *alone))
+    assert widest is not None
+    assert widest.rows == tuple(rows(40))
+    assert widest_class(tuple(alone)) is None
+    assert evidence(replace(JOB, chip="mi300x"), alone).half_width == half_width(alone)
 
 
 def test_a_job_of_a_class_with_runs_is_not():

@@ -123,7 +123,7 @@ def test_words_that_fix_nothing_are_refused_at_the_option(words):
     assert refusal.value.where == f"--fix {words}"
 
 
-@pytest.mark.parametrize("words", ["", "tensors", "tensor,", "tp=", "zero=1"])
+@pytest.mark.parametrize("words", ["", "tensors", "tensor,", "tp=", "zeros=1"])
 def test_words_that_forbid_nothing_are_refused_at_the_option(words):
     with pytest.raises(InvalidInput) as refusal:
         forbidden_by(words)

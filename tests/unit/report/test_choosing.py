@@ -57,6 +57,14 @@ def test_sets_of_plans_are_scored_by_publisher_with_ranks_and_one_factor():
     assert whole.one_scalar.num_rows == 10
 
 
+def test_a_bar_of_one_kind_is_judged_where_a_set_has_that_kind_alone():
+    rows = {"kinds": ("eager",) * 10, "promise": "h200 code", "groups": (), "decisions": ()}
+    whole, eager = scored_set(prepared(**rows)).scored
+    assert [one.bar.statistic for one in whole.judged] == ["worst"]
+    assert [(one.bar.kind, one.bar.limit_frac) for one in eager.judged] == [("eager", 0.03)]
+    assert [scored.kind for scored in scored_set(prepared(**rows | {"promise": ""})).scored] == [""]
+
+
 def test_a_set_whose_rows_are_nothing_to_choose_between_has_neither():
     record = validation_record(Validation(sets=(scored_set(prepared(groups=(), decisions=())),)))
     assert "ranking" not in record["sets"][0]["scores"][0]

@@ -30,11 +30,11 @@ def planned_page(
     """
     if isinstance(found, NothingFits):
         return _nothing_page(found, by_place, told)
-    _, headline, ranking, looked_at, go_on = tables_of(planned_figures(found, by_place, told))
+    _, headline, ranking, *bests, looked_at, go_on = tables_of(planned_figures(found, by_place, told))
     trail = trail_of(found, history)
     return Page(
         title=told.name or headline.title,
-        sentence=f"{sentence(found)}.",
+        sentence=f"{sentence(found, told.residuals)}.",
         cards=(*outcome_cards(found.best), _proof_card(found)),
         sections=(
             Section(title="The best plan", tables=(replace(headline, title="The best plan"),)),
@@ -44,6 +44,7 @@ def planned_page(
                 charts=(convergence(trail),) if len(trail.marks) > 1 else (),
             ),
             Section(title="The plans behind it", charts=(plans_compared(found),), tables=(ranking,)),
+            *(Section(title=table.title, tables=(table,)) for table in bests),
             *outcome_sections(found.best),
             Section(title=looked_at.title, tables=(looked_at,)),
             Section(title=go_on.title, code="\n".join(told.commands)),
@@ -68,7 +69,7 @@ def trail_of(found: Choice, history: Sequence[Mark]) -> Trail:
 
 
 def _proof_card(found: Choice) -> Card:
-    gap = "proven best" if found.gap_frac <= 0 else f"gap {percent(found.gap_frac, 2)}"
+    gap = "optimal in the model" if found.gap_frac <= 0 else f"gap {percent(found.gap_frac, 2)}"
     return Card(label="Searched", value=f"{found.tally.num_plans:,} plans", note=gap)
 
 
