@@ -48,6 +48,9 @@ HISTORY: tuple[Change, ...] = (
     Change(version=13, what="vector work and attention on arrays by instructions, registers and memories"),
     Change(version=14, what="misaligned rows slow a batched product's main loop alone", moves=()),
     Change(version=15, what="waits for communication raise the clock only as far as the slowest device waits too"),
+    Change(version=16, what="fp32 products and rows by the kernels of the vector lanes", moves=()),
+    Change(version=17, what="MFU counts attention causally", moves=()),
+    Change(version=18, what="plans fit with 95 % by our error of memory", moves=()),
 )
 # What studies were kept under before they were by physics: releases, and the last state of their source.
 BY_SOURCE = {"0.1.0+e1a7acc25bdb": 1, "0.1.0+a3ace3156e19": 1}
