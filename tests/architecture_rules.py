@@ -22,7 +22,7 @@ ROWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("choice", ("search",)),
     ("studies", ("papers",)),
     ("words", ("report",)),
-    ("edges", ("files", "store", "engine", "importers", "api", "explorer", "cli")),
+    ("edges", ("files", "store", "engine", "importers", "measuring", "api", "explorer", "cli")),
     ("start", ("__main__",)),
 )
 # Within a row, only these.
@@ -33,13 +33,14 @@ NEIGHBOURS = {
     "accuracy": {"evaluate"},
     "engine": {"store"},
     "importers": {"files"},
-    "api": {"files", "store", "engine", "importers"},
+    "measuring": {"files", "importers"},
+    "api": {"files", "store", "engine", "importers", "measuring"},
     "explorer": {"files", "store", "engine", "api"},
     "cli": {"files", "store", "engine", "importers", "api", "explorer"},
 }
 ROW_OF = {layer: row for row, layers in ROWS for layer in layers}
 RANK_OF = {layer: rank for rank, (_, layers) in enumerate(ROWS) for layer in layers}
-EDGES = {"files", "store", "engine", "importers", "api", "explorer", "cli", "__main__"}
+EDGES = {"files", "store", "engine", "importers", "measuring", "api", "explorer", "cli", "__main__"}
 EDGE_LIBRARIES = {
     "pydantic", "pydantic_core", "yaml", "typer", "click", "rich",
     "sqlite3", "pebble", "distributed", "dask", "fastapi", "starlette", "uvicorn", "nicegui", "httpx", "requests",
@@ -195,17 +196,25 @@ def edge_library_violations(modules: Iterable[Module]) -> list[str]:
 
 
 # Extras that most installs do without: which modules may import them, by the beginning of their path in the package.
-EXTRAS = {"torch": "importers/torch_", "transformers": "importers/torch_", "onnx": "importers/onnx_"}
+EXTRAS = {
+    "torch": ("importers/torch_", "measuring/torch_"),
+    "transformers": ("importers/torch_",),
+    "onnx": ("importers/onnx_",),
+}
+
+
+def _globs(homes: tuple[str, ...]) -> str:
+    return " and ".join(f"{PACKAGE}/{home}*.py" for home in homes)
 
 
 def extra_violations(modules: Iterable[Module]) -> list[str]:
     """Libraries of an extra imported elsewhere than where they are asked for with a clear message."""
     return [
-        f"{module.at(node)}: imports {target}; only {PACKAGE}/{home}*.py may, as it is an extra"
+        f"{module.at(node)}: imports {target}; only {_globs(homes)} may, as it is an extra"
         for module in modules
         for node, target in imports(module)
-        if (home := EXTRAS.get(target.partition(".")[0]))
-        and not module.path.removeprefix(f"{PACKAGE}/").startswith(home)
+        if (homes := EXTRAS.get(target.partition(".")[0]))
+        and not module.path.removeprefix(f"{PACKAGE}/").startswith(homes)
     ]
 
 

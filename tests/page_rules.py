@@ -63,6 +63,7 @@ def wrong_commands(text: str) -> list[str]:
             if not typed or " | " in line.partition("dovetail")[2][:30]:
                 continue
             name, rest = typed.groups()
+            rest = rest.partition(" -- ")[0]  # after that come options of somebody else's script
             options = options_of().get(name)
             if options is None:
                 found.append(f"no command: {line.strip()}")

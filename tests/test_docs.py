@@ -18,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DECISIONS = ROOT / "docs" / "decisions"
 PAGE_LINES = 70
 README_COLUMNS = 80
+README_WORDS = 900
 SKIPPED_FOLDERS = {
     ".git",
     ".venv",
@@ -118,6 +119,13 @@ def test_the_readme_is_read_in_a_terminal_too():
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     wide = [line for line in readme.splitlines() if len(line) > README_COLUMNS]
     assert not wide, f"wider than {README_COLUMNS} columns:\n" + "\n".join(wide)
+
+
+def test_the_readme_is_short_and_leads_to_scripts_measuring_and_logs():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(readme.split()) <= README_WORDS
+    for word in ("--world-size", "dovetail measure", "training logs", "docs/howto/capture-a-training-script.md"):
+        assert word in readme, word
 
 
 def test_the_changelog_says_which_numbers_moved_and_has_the_version_of_the_package():

@@ -133,7 +133,7 @@ space: {tensor_parallel: [1, 2], pipeline_parallel: [1], recompute: [none]}
 """
 ASKED = {
     "codesign small.yaml --html codesign.html": "proven best of 16 systems",
-    "plan --model llama3-8b --cluster h100x8 --global-batch 8 --fix tp=8 --html plan.html": "Best plan: tp 8",
+    "plan --model llama3-8b --cluster h100x8 --global-batch 8 --fix tp=8 --html plan.html": "in the model: tp 8",
     "simulate --model llama3-8b --cluster h100x8 --plan zero3 --html step.html": "step time",
     "validate array-sims": "predicted against measured",
     "methods": "1f1b",

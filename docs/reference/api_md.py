@@ -12,15 +12,16 @@ from typing import Any
 from dovetail import api
 
 CALLS = (
-    "simulate", "sweep", "plan", "launch", "codesign", "pareto", "mine", "network", "op", "operator_kinds", "schedule",
-    "validate", "reproduce", "studies", "models", "chips", "clusters", "plans", "methods",
+    "simulate", "compare", "sweep", "plan", "launch", "codesign", "pareto", "mine", "network", "op", "operator_kinds",
+    "schedule", "validate", "measure", "reproduce", "studies", "models", "chips", "clusters", "plans", "methods",
     "show", "model_version",
     "capture",
     "use_plugin",
 )  # fmt: skip
 ANSWERS = (
-    "Answer", "Simulation", "Planning", "LaunchScript", "Codesign", "Front", "Mining", "Collective", "Operator",
-    "BlockSchedule", "Capture", "Validation", "Reproduction", "Studies", "Catalogue", "Entry", "Progress",
+    "Answer", "Simulation", "Comparison", "Planning", "LaunchScript", "Codesign", "Front", "Mining", "Collective",
+    "Operator", "BlockSchedule", "Capture", "Validation", "Measurement", "Reproduction", "Studies", "Catalogue",
+    "Entry", "Progress",
 )  # fmt: skip
 VALUES = ("Model", "Chip", "Cluster", "Plan", "DovetailError", "InvalidInput", "NotModelled")
 # What stands behind the names in signatures.
@@ -29,7 +30,8 @@ GIVEN = {
     "ModelLike": "a catalogue name, a file (YAML, JSON, Hugging Face's config.json), a mapping, `Model` or `Capture`",
     "SpecLike": "a spec, or a model alone",
     "ClusterLike": 'a catalogue name, with its size or without ("h100x512"), a file, a mapping, or a `Cluster`',
-    "PlanLike": 'a catalogue name, "auto", a file, a mapping, or a `Plan`',
+    "PlanLike": 'a catalogue name, "tp=8,pp=4", "auto", a file, a mapping, or a `Plan`',
+    "Decision": "a number or a word; for `plan` also several, in a list",
     "ChipLike": "a catalogue name or the beginning of one, a file, a mapping, or a `Chip`",
     "SupportsIndex": "a whole number, of Python or NumPy",
     "Tell": "a function that takes a `Progress`",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from dovetail.errors import NotModelled
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.heterogeneous import AnyCluster, equal_devices, pools_of
 from dovetail.hardware.host import Host
@@ -15,7 +16,7 @@ from dovetail.hardware.perturbed import perturbed_clusters
 from dovetail.hardware.reliability import NotStated
 from dovetail.parallel.check import check_plan
 from dovetail.parallel.levers import Lever, Trial, levers
-from dovetail.parallel.memory import StageMemory, runtime_bytes, stage_memories
+from dovetail.parallel.memory import StageMemory, forward_memories, runtime_bytes, stage_memories
 from dovetail.parallel.placement import Placement
 from dovetail.parallel.plan import Plan
 from dovetail.parallel.pools import on_pools, pool_placements, usable_by_stage
@@ -98,8 +99,9 @@ class Outcome:
     num_microbatches: int
     num_parameters: int
     tokens_per_step: int
-    model_flop: float
-    hardware_flop: float
+    model_flop: float  # attention of the pairs that its mask leaves
+    palm_flop: float  # attention of the whole matrix, as PaLM's appendix B counts it
+    hardware_flop: float  # executed: recompute and what ranks repeat too
     step: Step
     memory: MemoryUse
     elasticities: tuple[Elasticity, ...]
@@ -120,11 +122,18 @@ class Outcome:
 
     @property
     def mfu_frac(self) -> float:
+        """Model FLOP utilisation, attention counted causally: never above `hfu_frac`."""
         return self.model_flop / self._peak_flop
 
     @property
     def hfu_frac(self) -> float:
+        """Hardware FLOP utilisation: what the tensor units execute."""
         return self.hardware_flop / self._peak_flop
+
+    @property
+    def palm_mfu_frac(self) -> float:
+        """Model FLOP utilisation as PaLM counts it: the whole attention matrix, mask or not."""
+        return self.palm_flop / self._peak_flop
 
     @property
     def mean_w(self) -> float:
@@ -160,6 +169,7 @@ def evaluate(workload: Workload, cluster: AnyCluster, plan: Plan, *, has_changes
     Without `has_changes` no elasticities and no levers are computed: three times as fast.
     """
     graph = workload.training_graph()
+    plan = forward_plan(plan) if workload.is_forward_only else plan
     check_plan(plan, graph, cluster.num_devices)
     check_schedule(plan, plan.num_microbatches(graph.batch))
     plan = on_pools(plan, cluster)
@@ -179,18 +189,56 @@ def evaluate(workload: Workload, cluster: AnyCluster, plan: Plan, *, has_changes
         num_microbatches=sharded.num_microbatches,
         num_parameters=graph.num_parameters,
         tokens_per_step=graph.num_tokens,
-        model_flop=computed_flop(graph),
+        model_flop=computed_flop(masked_graph(workload)),
+        palm_flop=computed_flop(graph, is_causal=False),
         hardware_flop=executed_flop(sharded),
         step=step,
         memory=memory,
         elasticities=_elasticities(steps, cluster, plan, step.step_s) if has_changes else (),
-        goodput=long_run(sharded, steps, cluster, workload.precision, step.step_s),
+        goodput=_goodput(workload, sharded, steps, cluster, step.step_s),
     )
+
+
+def _goodput(
+    workload: Workload, sharded: ShardedPlan, steps: PlanSteps, cluster: AnyCluster, step_s: float
+) -> Goodput | NotStated:
+    """Of a long run of training; evaluation writes no checkpoints."""
+    if workload.is_forward_only:
+        return NotStated()
+    return long_run(sharded, steps, cluster, workload.precision, step_s)
+
+
+def forward_plan(plan: Plan) -> Plan:
+    """`plan` as an evaluation step runs it: what is for gradients and the update alone has no meaning and goes.
+
+    Raises where passes lie otherwise than one stage after another.
+    """
+    if plan.interleave > 1 or plan.schedule in ("zb-v", "dualpipe"):
+        name = plan.schedule if plan.schedule != "1f1b" else f"interleave {plan.interleave}"
+        message = f"an evaluation step goes through its stages once, and this plan has {name}"
+        raise NotModelled(f"{message}; say --vpp 1 --schedule 1f1b", "schedule")
+    return replace(
+        plan,
+        schedule="1f1b",
+        zero_stage=3 if plan.zero_stage == 3 else 0,
+        recompute=("none",),
+        recompute_layers=(),
+        offload_optimizer=False,
+        offload_activations_frac=0.0,
+    )
+
+
+def masked_graph(workload: Workload) -> Graph:
+    """The training graph whose attention says what its mask leaves, whichever kernel runs it: MFU is the model's."""
+    return (replace(workload, attention="flash") if workload.attention == "unfused" else workload).training_graph()
 
 
 def memory_use(sharded: ShardedPlan, precision: Precision, *limits_bytes: float) -> MemoryUse:
     """Peak memory of every stage under the plan's pipeline schedule, against one limit or one per stage."""
     plan = sharded.plan
+    if sharded.graph.is_forward_only:
+        memories = forward_memories(sharded, precision)
+        return MemoryUse(stages=memories, runtime_bytes=float(runtime_bytes(plan)), limits_bytes=limits_bytes)
     pipeline, shape = pipelines[schedule_name(plan)], pipeline_shape(plan, sharded.num_microbatches)
     in_flight = [float(pipeline.in_flight(stage, shape)) for stage in range(sharded.num_stages)]
     stages = stage_memories(sharded, precision, in_flight)
@@ -207,6 +255,8 @@ def with_host(use: MemoryUse, plan: Plan, cluster: AnyCluster) -> MemoryUse:
 def _levers(workload: Workload, cluster: AnyCluster, plan: Plan, graph: Graph) -> tuple[Lever, ...]:
     """Single changes of the plan that make it fit, each tried."""
     can_offload = isinstance(cluster, Cluster) and isinstance(cluster.host, Host)
+    if workload.is_forward_only:
+        return levers(plan, lambda changed: trial(graph, cluster, forward_plan(changed), workload.precision))
     return levers(plan, lambda changed: trial(graph, cluster, changed, workload.precision), can_offload=can_offload)
 
 

@@ -157,6 +157,8 @@ TYPES: Mapping[str, StableType] = {
             "conversion_result_slots": 0.0,
             "visits_ratio": 1.0,
             "overlap_frac": 0.0,
+            "lanes_frac": 1.0,
+            "host_slowdown": 1.0,
             "family": "",
         },
     ),

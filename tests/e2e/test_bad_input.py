@@ -135,7 +135,7 @@ def test_a_folder_is_refused(dovetail, tmp_path):
         (("simulate",), "--model is missing"),
         (("simulate", "--model", "llama3-8b"), "--cluster is missing"),
         (("simulate", "--model", "llama3-8b", "--cluster", "dgx-h100"), "--plan is missing"),
-        (("simulate", "--model", "llama3-8b", "--cluster", "dgx-h100", "--plan", "zero4"), "did you mean zero3"),
+        (("simulate", "--model", "llama3-8b", "--cluster", "dgx-h100", "--plan", "zero4"), "must be 0, 1, 2 or 3"),
         (("simulate", "examples/my-cluster.yaml", "--devices", "64"), "--devices"),
         (("simulate", "examples/llama3-70b-512xh100.yaml", "--devices", "13"), "--devices"),
     ],

@@ -55,7 +55,7 @@ def test_ours_stands_beside_the_roofline_and_closed_forms(dovetail):
         ("matmull 1 2 3 --chip h200", "did you mean matmul"),
         ("matmul 1 2 3 --chip h100", "say which: h100-pcie, h100-sxm"),
         ("matmul 1 2 3 --chip nope", "no chip is named 'nope'"),
-        ("matmul 1 2 3 --chip a100-80 --dtype fp8", "no rate for fp8"),
+        ("matmul 1 2 3 --chip a100-80gb-sxm --dtype fp8", "no rate for fp8"),
         ("matmul 1 2 3 --chip h200 --pass sideways", "no pass is named"),
         ("gelu 4096 4096 --causal --chip h200", "--causal is of attention; leave it out (gelu on h200-sxm)"),
         ("matmul 512 512 512 --heads 8 --chip h200", "--heads is of attention; leave it out"),

@@ -70,6 +70,9 @@ def keys(value):
 ANSWERS = (
     ("simulate", SPEC),
     ("simulate", SPEC, "--plan", "zero3"),
+    ("simulate", SPEC, "--price", "2 $/h", "--tokens", "1T"),
+    ("compare", SPEC, "--plan", "tp=8,pp=4", "--plan", "tp=3", "--price", "2 $/h", "--tokens", "1T"),
+    ("sweep", SPEC, "--over", "plan.tp=4,8"),
     ("plan", *SMALL, "--top", "3"),
     ("plan", *SMALL, "--model", "llama3-70b"),
     ("launch", SPEC, "--framework", "deepspeed"),

@@ -37,7 +37,7 @@ ASKED = (  # beside what tests/e2e/test_reference.py asks for its keys
     "simulate --no-such-option",
 )
 # Each has its JSON tested where there is what it reads; a server, a recorder and a study of minutes do not start here.
-ELSEWHERE = {"trace", "reproduce", "ui"}
+ELSEWHERE = {"trace", "reproduce", "ui", "measure"}
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from dovetail.errors import DovetailError
 from dovetail.files.chip import load_chip
 from dovetail.files.entry import opened
+from dovetail.files.inline_plan import SHORT_NAMES
 from dovetail.files.job import load_spec
 from dovetail.files.model import load_model
-from dovetail.files.plan import SHORT_NAMES
 from dovetail.files.schema import built, checked, shape_of, written_keys
 from dovetail.hardware.chip import Chip
 from dovetail.parallel.plan import Plan

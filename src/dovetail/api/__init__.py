@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from dovetail.api.captured import Capture
     from dovetail.api.catalogue import Catalogue, chips, clusters, methods, models, plans
     from dovetail.api.codesigned import Codesign
+    from dovetail.api.compared import Comparison
     from dovetail.api.fronts import Front
+    from dovetail.api.gpu_measured import Measurement
     from dovetail.api.launched import LaunchScript
     from dovetail.api.mined import Mining
     from dovetail.api.networks import Collective
@@ -19,16 +21,17 @@ if TYPE_CHECKING:
     from dovetail.api.plugged import use_plugin
     from dovetail.api.progress import Progress
     from dovetail.api.reproduced import Reproduction
+    from dovetail.api.requests.comparisons import compare, sweep
     from dovetail.api.requests.components import network, op, schedule
     from dovetail.api.requests.entries import capture, show, studies
     from dovetail.api.requests.evidence import reproduce, validate
     from dovetail.api.requests.jobs import launch, plan, simulate
+    from dovetail.api.requests.measurements import measure
     from dovetail.api.requests.searches import codesign, mine, pareto
     from dovetail.api.scheduled import BlockSchedule
     from dovetail.api.shown import Entry
     from dovetail.api.simulated import Simulation
     from dovetail.api.stored import Studies
-    from dovetail.api.sweeps import sweep
     from dovetail.api.validated import Validation
     from dovetail.errors import DovetailError, InvalidInput, NotModelled
     from dovetail.hardware.chip import Chip
@@ -47,11 +50,13 @@ HOMES = {
     "Cluster": "dovetail.hardware.cluster",
     "Codesign": "dovetail.api.codesigned",
     "Collective": "dovetail.api.networks",
+    "Comparison": "dovetail.api.compared",
     "DovetailError": "dovetail.errors",
     "Entry": "dovetail.api.shown",
     "Front": "dovetail.api.fronts",
     "InvalidInput": "dovetail.errors",
     "LaunchScript": "dovetail.api.launched",
+    "Measurement": "dovetail.api.gpu_measured",
     "Mining": "dovetail.api.mined",
     "Model": "dovetail.workload.model",
     "NotModelled": "dovetail.errors",
@@ -67,7 +72,9 @@ HOMES = {
     "chips": "dovetail.api.catalogue",
     "clusters": "dovetail.api.catalogue",
     "codesign": "dovetail.api.requests.searches",
+    "compare": "dovetail.api.requests.comparisons",
     "launch": "dovetail.api.requests.jobs",
+    "measure": "dovetail.api.requests.measurements",
     "methods": "dovetail.api.catalogue",
     "mine": "dovetail.api.requests.searches",
     "model_version": "dovetail.store.version",
@@ -83,7 +90,7 @@ HOMES = {
     "show": "dovetail.api.requests.entries",
     "simulate": "dovetail.api.requests.jobs",
     "studies": "dovetail.api.requests.entries",
-    "sweep": "dovetail.api.sweeps",
+    "sweep": "dovetail.api.requests.comparisons",
     "use_plugin": "dovetail.api.plugged",
     "validate": "dovetail.api.requests.evidence",
 }
@@ -97,11 +104,13 @@ __all__ = [
     "Cluster",
     "Codesign",
     "Collective",
+    "Comparison",
     "DovetailError",
     "Entry",
     "Front",
     "InvalidInput",
     "LaunchScript",
+    "Measurement",
     "Mining",
     "Model",
     "NotModelled",
@@ -117,7 +126,9 @@ __all__ = [
     "chips",
     "clusters",
     "codesign",
+    "compare",
     "launch",
+    "measure",
     "methods",
     "mine",
     "model_version",

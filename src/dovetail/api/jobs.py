@@ -7,9 +7,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 
+from dovetail.cost.engines import with_endpoint
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.files.entry import is_file_name
 from dovetail.files.heterogeneous_cluster import any_cluster_of
+from dovetail.files.inline_plan import OPTIONS, check_agree, decided_by
 from dovetail.files.job import (
     Job,
     OpenJob,
@@ -37,6 +39,7 @@ from dovetail.files.python_values import (
     as_model,
     as_plan,
 )
+from dovetail.files.spec_changes import Change, changed_cluster, changed_workload, plan_decisions
 from dovetail.files.text import one_line
 from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster
 from dovetail.parallel.plan import Plan
@@ -65,12 +68,51 @@ class JobRequest:
     profile: ProfileLike = ""
     headroom: float | None = None
     jitter: float | None = None
+    endpoint: str = ""
+    tp: str = ""
+    pp: str = ""
+    dp: str = ""
+    cp: str = ""
+    ep: str = ""
+    etp: str = ""
+    sp: bool | None = None
+    vpp: str = ""
+    zero: str = ""
+    microbatch: str = ""
+    recompute: str = ""
+    schedule: str = ""
+    changes: tuple[Change, ...] = ()  # keys of a sweep, by their paths
+
+    @property
+    def undecided(self) -> JobRequest:
+        """The same without what options decide of the plan."""
+        return replace(self, **{option: None if option == "sp" else "" for option in OPTIONS})  # type: ignore[arg-type]
 
     @property
     def overrides(self) -> bool:
         """Whether anything is said in place of the spec."""
-        kept = ("spec", "profile", "headroom", "jitter")
-        return any(getattr(self, one.name) not in ("", 0) for one in fields(self) if one.name not in kept)
+        kept = ("spec", "profile", "headroom", "jitter", "endpoint", "changes", *OPTIONS)
+        others = (one.name for one in fields(self) if one.name not in kept)
+        return bool(decisions_of(self) or self.changes) or any(getattr(self, name) not in ("", 0) for name in others)
+
+
+def decisions_of(request: JobRequest) -> dict[str, str | bool]:
+    """What options decide of the plan, by option."""
+    given = {
+        "tp": request.tp,
+        "pp": request.pp,
+        "dp": request.dp,
+        "cp": request.cp,
+        "ep": request.ep,
+        "etp": request.etp,
+        "vpp": request.vpp,
+        "zero": request.zero,
+        "microbatch": request.microbatch,
+        "recompute": request.recompute,
+        "schedule": request.schedule,
+    }
+    found: dict[str, str | bool] = {option: words for option, words in given.items() if words}
+    return found if request.sp is None else {**found, "sp": request.sp}
 
 
 @contextmanager
@@ -98,17 +140,24 @@ def _job_of(request: JobRequest) -> Job:
     if request.spec and not request.overrides:
         with placed_in(request.spec):
             return load_spec(request.spec)
-    workload, cluster = _parts(request, PARTS)
-    if request.plan == "":
-        plan = load_plan(request.spec, workload, cluster)
+    over = {**decided_by(decisions_of(request)), **plan_decisions(request.changes)}
+    check_agree(request.plan, over)
+    workload, cluster = _parts(request, PARTS[:2] if over else PARTS)
+    if request.plan != "":
+        plan = as_plan(request.plan, workload, cluster, over)
+    elif request.spec and (not over or has_plan(request.spec)):
+        plan = load_plan(request.spec, workload, cluster, over)
     else:
-        plan = as_plan(request.plan, workload, cluster)
+        plan = as_plan({}, workload, cluster, over)
     return Job(workload=workload, cluster=cluster, plan=plan, name=_name(request))
 
 
 def open_job_of(request: JobRequest) -> tuple[OpenJob, tuple[str, ...]]:
-    """As `job_of`, where the plan is to be found, and why a spec's own plan is left out where options rule it out."""
-    job, notes = _open_job_of(request)
+    """As `job_of`, where the plan is to be found, and why a spec's own plan is left out where options rule it out.
+
+    What options decide of the plan is the search's to keep to.
+    """
+    job, notes = _open_job_of(request.undecided)
     return replace(job, cluster=_on_terms(request, job.cluster)), notes
 
 
@@ -126,8 +175,8 @@ def _open_job_of(request: JobRequest) -> tuple[OpenJob, tuple[str, ...]]:
 
 
 def _on_terms(request: JobRequest, cluster: AnyCluster) -> AnyCluster:
-    """`cluster` with measured times, its jitter and the memory that plans are to leave free, where these are given."""
-    found = _profiled(request, cluster)
+    """`cluster` with measured times, its endpoint, jitter and memory that plans are to leave free, where given."""
+    found = _profiled(request, _with_endpoint(request, cluster))
     if request.jitter is not None:
         jitter_s = request.jitter
         if isinstance(found, HeterogeneousCluster):
@@ -143,6 +192,19 @@ def _on_terms(request: JobRequest, cluster: AnyCluster) -> AnyCluster:
         return found.with_headroom(request.headroom)
     except InvalidInput as error:
         raise InvalidInput(error.message, "--headroom") from None
+
+
+def _with_endpoint(request: JobRequest, cluster: AnyCluster) -> AnyCluster:
+    """`cluster` whose chips have the endpoint that is named, with what it draws; raises where its switches cannot."""
+    if not request.endpoint:
+        return cluster
+    try:
+        if isinstance(cluster, HeterogeneousCluster):
+            pools = (replace(pool, chip=with_endpoint(pool.chip, request.endpoint)) for pool in cluster.pools)
+            return replace(cluster, pools=tuple(pools))
+        return replace(cluster, chip=with_endpoint(cluster.chip, request.endpoint))
+    except DovetailError as error:
+        raise type(error)(error.message, "--endpoint") from None
 
 
 def _profiled(request: JobRequest, cluster: AnyCluster) -> AnyCluster:
@@ -202,13 +264,13 @@ def _check_is_spec(request: JobRequest, options: tuple[str, ...]) -> None:
 def _check_whole(request: JobRequest, options: tuple[str, ...]) -> None:
     for option in options:
         if not request.spec and getattr(request, option) == "":
-            raise InvalidInput(
-                f"--{option} is missing; name one that `dovetail {option}s` lists or a file, or give a spec file"
-            )
+            more = "write one as tp=8,pp=4, " if option == "plan" else ""
+            ways = f"name one that `dovetail {option}s` lists or a file, {more}or give a spec file"
+            raise InvalidInput(f"--{option} is missing; {ways}")
 
 
 def _workload(request: JobRequest) -> Workload:
-    workload = _overridden(request, _own_workload(request))
+    workload = changed_workload(_overridden(request, _own_workload(request)), request.changes)
     try:
         forward_graph(workload)  # shows that it can be built
     except DovetailError as error:
@@ -255,6 +317,10 @@ def _computing_in(dtype: str, precision: Precision) -> Precision:
 
 
 def _cluster(request: JobRequest) -> AnyCluster:
+    return changed_cluster(_sized_cluster(request), request.changes)
+
+
+def _sized_cluster(request: JobRequest) -> AnyCluster:
     cluster = _cluster_of(request)
     if not request.devices or request.devices == cluster.num_devices:
         return cluster

@@ -145,7 +145,7 @@ def found_for_state(state: State, tell: Tell | None = None, objective: str = DEF
     best, answer = best_plan(asked, wanted, CallContext(tell=tell or _no_progress))
     if isinstance(answer, NothingFits):
         return Found(plan=plan_text(best.plan), said="no plan fits; this is the one that needs least memory")
-    return Found(plan=plan_text(best.plan), said=f"{sentence(answer)}.", gap_frac=answer.gap_frac)
+    return Found(plan=plan_text(best.plan), said=f"{sentence(answer, load_residuals())}.", gap_frac=answer.gap_frac)
 
 
 def page_of_state(state: State) -> Page:

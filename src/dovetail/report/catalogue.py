@@ -33,6 +33,7 @@ _NOT_FIGURES = {
     "calibration.family",
 }
 
+_UNCALIBRATED = {"calibration.host_slowdown": 1.0}  # of the host beside a chip: a figure once it is calibrated
 _PEAKS = "tensor.peak_flop_per_s."  # what a record calls the rates of a chip's tensor units
 
 
@@ -130,7 +131,7 @@ def chip_figures(value: Any, path: str = "") -> list[tuple[str, Any]]:
     names = stable_names_of(type(value))  # as the record had them before a field was renamed
     for field in fields(value):
         here, part = f"{path}{names[field.name]}", getattr(value, field.name)
-        if here in _NOT_FIGURES or part is None:
+        if here in _NOT_FIGURES or part is None or _UNCALIBRATED.get(here) == part:
             continue
         if here == "tensor.rates":
             found += [(f"{_PEAKS}{dtype}", rate) for dtype, rate in part]

@@ -1,4 +1,4 @@
-"""Ways of doing things that can be named: pipeline schedules, collectives and what runs them, search, optimizers."""
+"""Ways of doing things that can be named: pipeline schedules, collectives, search, optimizers, kernel sets."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from dovetail.report.plain import Record
 from dovetail.report.table import Table
 from dovetail.search.algorithms import algorithms as search_algorithms
 from dovetail.step.pipelines import pipelines
+from dovetail.workload.kernel_sets import kernel_sets
 from dovetail.workload.optimizers import optimizers
 
 NAMED_BY: tuple[tuple[Registry[Any], str], ...] = (
@@ -21,6 +22,7 @@ NAMED_BY: tuple[tuple[Registry[Any], str], ...] = (
     (collective_algorithms, "`dovetail network --algorithm NAME`"),
     (search_algorithms, "`--algorithm NAME` of `dovetail mine` and `codesign`"),
     (optimizers, "a workload's `precision.optimizer`"),
+    (kernel_sets, "a workload's `kernels`"),
 )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from dovetail import __version__
 from dovetail.accuracy.evidence import CONFIDENCE_FRAC, interval_of
+from dovetail.accuracy.memory_margin import fit_probability
 from dovetail.accuracy.residuals import Residual
 from dovetail.comm.library.on_group import why_outside
 from dovetail.cost.op_cost import LIMITS
@@ -16,6 +17,7 @@ from dovetail.hardware.heterogeneous import chip_names, chips_of, devices_label
 from dovetail.hardware.topology import Group, num_ranks
 from dovetail.parallel.placement import Placement
 from dovetail.parallel.plan import Plan
+from dovetail.parallel.pools import pool_of_stage
 from dovetail.report.assumptions import assumptions
 from dovetail.report.figures import (
     Entry,
@@ -32,8 +34,8 @@ from dovetail.report.figures import (
     labelled,
     phrase,
 )
-from dovetail.report.goodput import budget_rows, goodput_rows
-from dovetail.report.labels import AXIS_LABELS, counted, gain, number, percent, plan_in_brief, seconds
+from dovetail.report.goodput import NO_BUDGET, Budget, budget_rows, goodput_rows, price_rows
+from dovetail.report.labels import AXIS_LABELS, counted, gain, likely, number, percent, plan_in_brief, seconds
 from dovetail.report.levers import excess_rows, levers_list
 from dovetail.report.limits import limited_by
 from dovetail.report.measured import measured_tables
@@ -52,14 +54,16 @@ LIMIT_LABELS = ("the tensor units", "the vector units", "on-chip memory", "HBM",
 
 
 def outcome_figures(
-    result: Outcome | Infeasible, name: str = "", residuals: Sequence[Residual] = (), num_tokens: float = 0.0
+    result: Outcome | Infeasible, name: str = "", residuals: Sequence[Residual] = (), budget: Budget = NO_BUDGET
 ) -> Figures:
     """Everything known of `result`, most wanted first; `name` is what the job is called.
 
-    `residuals` are what the interval of the step's time rests on; without them, none is told. `num_tokens` are those
-    to train on, whose time is told; 0 for none.
+    `residuals` are what the interval of the step's time rests on; without them, none is told. `budget` says what to
+    train on in all and what devices cost, whose time and price are told.
     """
     memory = memory_tables(result.memory, result.workload, result.plan)
+    if result.workload.is_forward_only:  # published runs are of training
+        residuals = ()
     if isinstance(result, Infeasible):
         return (
             _excess(result, name),
@@ -70,17 +74,21 @@ def outcome_figures(
             assumed(result),
         )
     return (
-        headline(result, name, residuals, num_tokens),
+        headline(result, name, residuals, budget),
         time_table(result),
         pools_list(result),
         *memory,
         _elasticities(result),
         *measured_tables(result),
         FigureTable(rows=(Figure("placement", placement_record(result.placement)),)),
-        FigureTable(rows=(Figure("collectives", lambda: collective_records(result)),)),
+        *(() if result.workload.is_forward_only else (_collectives(result),)),
         _question(result),
         assumed(result),
     )
+
+
+def _collectives(outcome: Outcome) -> FigureTable:
+    return FigureTable(rows=(Figure("collectives", lambda: collective_records(outcome)),))
 
 
 def collective_records(outcome: Outcome) -> list[Record]:
@@ -107,7 +115,7 @@ _AXIS_GROUPS = {"tp": "tensor", "cp": "context", "dp": "data", "pp": "pipeline",
 
 
 def headline(
-    outcome: Outcome, name: str = "", residuals: Sequence[Residual] = (), num_tokens: float = 0.0
+    outcome: Outcome, name: str = "", residuals: Sequence[Residual] = (), budget: Budget = NO_BUDGET
 ) -> FigureTable:
     """What a step comes to, a row for each thing that one asks first."""
     step, use, workload = outcome.step, outcome.memory, outcome.workload
@@ -128,29 +136,51 @@ def headline(
             *_interval_rows(outcome, residuals),
             _throughput(outcome),
             phrase(
-                "MFU {}, HFU {} of {} peak",
+                "MFU {}, HFU {} of {} peak{}",
                 Figure("mfu_frac", outcome.mfu_frac, percent(outcome.mfu_frac)),
                 Figure("hfu_frac", outcome.hfu_frac, percent(outcome.hfu_frac)),
                 labelled("workload.precision.compute", workload.precision.compute),
+                _palm(outcome),
                 label="utilisation",
             ),
             *_dropped_rows(outcome),
             *_energy_rows(outcome),
             phrase(
-                "{} of {} usable on the fullest device",
+                "{} of {} usable on the fullest device; fits with {}",
                 Figure("memory.need_bytes", use.need_bytes, format_bytes(use.need_bytes)),
                 Figure("memory.limit_bytes", use.limit_bytes, format_bytes(use.limit_bytes)),
+                _fit_figure(outcome),
                 label="memory",
             ),
             labelled("limited_by", limited_by(outcome), "limited by"),
             *goodput_rows(outcome),
-            *budget_rows(outcome, num_tokens),
+            *price_rows(outcome, budget),
+            *budget_rows(outcome, budget),
             Figure("num_samples", workload.global_batch),
             Figure("model_flop", outcome.model_flop),
+            Figure("palm_mfu_frac", outcome.palm_mfu_frac),
+            Figure("palm_flop", outcome.palm_flop),
             Figure("hardware_flop", outcome.hardware_flop),
             Figure("elasticity_step_frac", PERTURBATION_FRAC),
         ),
     )
+
+
+def _palm(outcome: Outcome) -> Part:
+    """MFU by PaLM's count, where that is another."""
+    if outcome.palm_flop == outcome.model_flop:
+        return ""
+    return phrase(
+        "; {} as PaLM counts it", Figure("palm_mfu_frac", outcome.palm_mfu_frac, percent(outcome.palm_mfu_frac))
+    )
+
+
+def _fit_figure(outcome: Outcome) -> Figure:
+    """How likely the fullest device has room, by our error of memory on runs of the plan's framework."""
+    use, plan = outcome.memory, outcome.plan
+    visible_bytes = pool_of_stage(plan, outcome.cluster, use.fullest.stage).chip.visible_bytes
+    probability = fit_probability(use.need_bytes, visible_bytes, plan.framework)
+    return Figure("memory.fit_probability", probability, likely(probability))
 
 
 def _throughput(outcome: Outcome) -> Phrase:
@@ -261,7 +291,9 @@ def _question_rows(result: Outcome | Infeasible, num_parameters: Part) -> tuple[
             each,
             labelled("workload.sample", workload.model.sample),
             labelled("workload.precision.compute", workload.precision.compute),
-            labelled("workload.precision.optimizer", workload.precision.optimizer),
+            "forward only"
+            if workload.is_forward_only
+            else labelled("workload.precision.optimizer", workload.precision.optimizer),
             label="model",
         ),
         Figure("plan", plan_record(result.plan), plan_in_brief(result.plan), "plan"),
@@ -306,7 +338,7 @@ def time_table(outcome: Outcome) -> FigureTable:
             ),
             overlapped("copies to the host", "offload", step.offload.exposed_s, step.offload.hidden_s),
             row("pipeline bubble", time("bubble_s", step.bubble_s), is_shown=bool(step.bubble_s > 0)),
-            row("update", time("update_s", step.update_s)),
+            row("update", time("update_s", step.update_s), is_shown=not outcome.workload.is_forward_only),
             FigureRow(
                 (
                     "step",
@@ -424,6 +456,7 @@ def workload_record(workload: Workload) -> Record:
         "sample": workload.model.sample,
         "attention": workload.attention,
         "kernels": workload.kernels,
+        **({"forward_only": True} if workload.is_forward_only else {}),
         "precision": asdict(workload.precision),
         "routing": asdict(workload.routing),
     }

@@ -116,5 +116,5 @@ def proof_on_pools(found: Choice) -> tuple[Phrase, Phrase]:
     space = "of all plans in which each pool is one stretch of the pipeline"
     gap = Figure("gap_frac", found.gap_frac, "0" if found.gap_frac <= 0 else percent(found.gap_frac, 2))
     if found.gap_frac <= 0:
-        return counts, phrase("proven best {} (gap {})", space, gap)
+        return counts, phrase("optimal in the model {} (gap {})", space, gap)
     return counts, phrase("none {} is ahead by more than {} (gap)", space, gap)

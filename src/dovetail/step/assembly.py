@@ -206,6 +206,7 @@ class Assembly:
         self.context, self.group, self.columns = context, group, columns
         self.num_microbatches = context.num_microbatches[group.rows]
         self.num_passes = self.num_microbatches / group.num_copies
+        self.is_forward_only = context.graph.is_forward_only
         self.is_beside = context.plans.overlaps("pipeline")[group.rows]
         self.transfer_s = context.transfer_s[context.transfer_of[group.rows]]
         pipe = (columns.work_of, self.num_microbatches, context.transfer_of[group.rows], self.is_beside)
@@ -245,13 +246,23 @@ class Assembly:
     def hops_s(self) -> tuple[FloatArray, FloatArray]:
         """Seconds to send activations to the next stage, and gradients to the one before: plans by runs, or by one."""
         if not (stage_pool := self.group.stage_pool):
-            return self.transfer_s[:, None], self.transfer_s[:, None]
+            on_s = self.transfer_s[:, None]
+            return on_s, np.zeros_like(on_s) if self.is_forward_only else on_s
         first = [run.first_stage for run in self.group.runs]
         on, back = sending_kinds(stage_pool, goes_round=self.group.name == "interleaved")
-        return self.transfer_s[:, on[first]], self.transfer_s[:, back[first]]
+        back_s = self.transfer_s[:, back[first]]
+        return self.transfer_s[:, on[first]], np.zeros_like(back_s) if self.is_forward_only else back_s
 
     def pipeline_of(self, times: StageTimes) -> FloatArray:
-        """From the first forward to the last backward pass of a step, bubble included."""
+        """From the first forward to the last backward pass of a step, bubble included; of evaluation, all forward ones.
+
+        Microbatches that take the same on each stage come out one after another at the pace of the slowest.
+        """
+        if self.is_forward_only:
+            forward_s, hops_s = times.forward, times.transfer.max(axis=-1)
+            rest = self.num_microbatches[self.pipe_rows] - 1
+            first_s = forward_s.sum(axis=-1) + (self.group.num_stages - 1) * hops_s
+            return np.asarray((first_s + rest * forward_s.max(axis=-1))[self.pipe_of])
         shape = PipelineShape(
             num_stages=self.group.num_stages,
             num_microbatches=self.num_microbatches[self.pipe_rows],
@@ -297,7 +308,8 @@ class Assembly:
         """Energy of all devices: compute, bytes sent, and idle power over the whole step."""
         context, group, table = self.context, self.group, self.context.table
         idle_w = sum(pool.table.chip_at(group.rows).energy.idle_w * pool.cluster.num_devices for pool in context.pools)
-        num_handed = 2 * group.interleave * self.num_microbatches if group.num_stages > 1 else 0
+        ways = 1 if self.is_forward_only else 2
+        num_handed = ways * group.interleave * self.num_microbatches if group.num_stages > 1 else 0
         handed = num_handed, context.sharded.boundary_activation_bytes[table.cuts.of_plan[group.rows]]
         replica_j = sum(
             stages_j(self.columns, group.runs, index, pool.cluster.chip, self.num_passes, self.tied_bytes, handed)

@@ -259,8 +259,13 @@ def parameter_collectives(
     bytes_each: tuple[float, float],
     overheads: CollectiveOverheads,
     num_policies: int,
+    *,
+    is_forward_only: bool = False,
 ) -> CollectiveCalls:
-    """ZeRO-2 and 3: gathers of a block's parameters and reductions of its gradients in every microbatch."""
+    """ZeRO-2 and 3: gathers of a block's parameters and reductions of its gradients in every microbatch.
+
+    An evaluation step gathers parameters once for each microbatch, and reduces nothing.
+    """
     gather_bytes, reduce_bytes = bytes_each
     is_sent = parameters > 0
     moves = (
@@ -272,6 +277,8 @@ def parameter_collectives(
         for collective, payload_bytes, is_called in moves
     )
     ranks, time_s, sent = (np.stack([r, g, g], axis=1) for r, g in zip(reduced, gathered, strict=True))
+    if is_forward_only:
+        time_s, sent = (amounts * np.array([0.0, 1.0, 0.0]) for amounts in (time_s, sent))
     phases = (Phase.WEIGHT_GRAD, Phase.FORWARD, Phase.INPUT_GRAD)
     moved = [moves[0], moves[1], moves[1]]
     return CollectiveCalls(

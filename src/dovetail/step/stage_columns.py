@@ -256,6 +256,8 @@ def stage_columns(
     """
     first, work_of = distinct(table.comm_variant_of[rows], table.plans.recompute[rows])
     works = table.stages(runs, rows[first])
+    if graph.is_forward_only:  # nor does the host enter a backward pass
+        works = replace(works, backward=replace(works.backward, cost=0.0 * works.backward.cost))
     room = _without_recompute(table, runs, rows[first]) if fills_waits else _room(works)
     grad_sync_of, grad_sync = _grad_sync(table, runs, rows, graph, places, precision)
     return StageColumns(
@@ -306,6 +308,9 @@ def _grad_sync(
     """The distinct gradient syncs and which of them each plan has; bytes include those that the update sends."""
     first, grad_sync_of = distinct(table.grad_sync_variant_of[rows])
     distinct_rows = rows[first]
+    if graph.is_forward_only:
+        nothing = np.zeros((len(first), len(runs)))
+        return grad_sync_of, GradientSync(reduce_s=nothing, gather_s=nothing, sent_bytes=nothing)
     held, zero_stage = held_elements(runs, graph, table, distinct_rows), table.plans.zero_stage[distinct_rows]
     link_frac = table.chip.calibration.link_frac
     sync = gradient_sync(held, zero_stage, places.at(distinct_rows), precision, link_frac)

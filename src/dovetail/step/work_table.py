@@ -108,7 +108,17 @@ class PlacedPlans:
             )
             held_each = parameters_each, gradients_each
             num_policies = len(sharded.plans.policies)
-            calls.append(parameter_collectives(*held_each, variants, name, bytes_each, overheads, num_policies))
+            calls.append(
+                parameter_collectives(
+                    *held_each,
+                    variants,
+                    name,
+                    bytes_each,
+                    overheads,
+                    num_policies,
+                    is_forward_only=sharded.graph.is_forward_only,
+                )
+            )
         return tuple(calls)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dovetail.files.plan import SHORT_NAMES
+from dovetail.files.inline_plan import SHORT_NAMES
 from dovetail.files.schema import written_keys
 from dovetail.hardware.chip import Calibration, Chip, EnergyCosts, TensorUnits, Tiling, VectorUnits
 from dovetail.hardware.die import Die

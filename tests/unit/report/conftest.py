@@ -6,6 +6,7 @@ from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.hardware.clusters import clusters
 from dovetail.parallel.plan import Plan
 from dovetail.report.figures import record_of, tables_of
+from dovetail.report.goodput import Budget
 from dovetail.report.outcome import outcome_figures
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
@@ -20,11 +21,11 @@ def evaluated(plan: Plan, *, model: str = "llama3-8b", global_batch: int = 64, s
 
 
 def record(result: Outcome | Infeasible, name: str = "", *, num_tokens: float = 0.0) -> Record:
-    return record_of(outcome_figures(result, name, num_tokens=num_tokens))
+    return record_of(outcome_figures(result, name, budget=Budget(num_tokens=num_tokens)))
 
 
 def tables(result: Outcome | Infeasible, name: str = "", *, num_tokens: float = 0.0) -> tuple[Table, ...]:
-    return tables_of(outcome_figures(result, name, num_tokens=num_tokens))
+    return tables_of(outcome_figures(result, name, budget=Budget(num_tokens=num_tokens)))
 
 
 @pytest.fixture(scope="session")

@@ -31,6 +31,7 @@ from dovetail.report.figures import (
     under,
 )
 from dovetail.report.fronts import front_figures
+from dovetail.report.goodput import Budget
 from dovetail.report.mined import mined_figures
 from dovetail.report.network import network_figures, sweep_figures
 from dovetail.report.outcome import headline, outcome_figures
@@ -98,7 +99,7 @@ ANSWERS = {
     "simulate": lambda: outcome_figures(evaluated(PLAN), "a job"),
     "simulate, images": lambda: outcome_figures(evaluated(Plan(data_parallel=8, microbatch=8), model="vit-l-16")),
     "simulate, several pools": lambda: outcome_figures(on_pools()),
-    "simulate, failures": lambda: outcome_figures(test_goodput.outcome_of(), num_tokens=3e11),
+    "simulate, failures": lambda: outcome_figures(test_goodput.outcome_of(), budget=Budget(num_tokens=3e11)),
     "simulate, no room": lambda: outcome_figures(evaluated(Plan(data_parallel=64), model="llama3-70b"), "a job"),
     "plan": lambda: planned(test_planned.chosen("tokens/J", (test_planned.OWN,))),
     "plan, by time": lambda: planned(test_planned.chosen()),
@@ -176,6 +177,8 @@ def agrees(text, value):
     for word in NUMBER.findall(text):
         digits = word.replace(",", "")
         shown = float(digits)
+        if text.startswith("over ") and abs(value) * 100 > shown:  # a share beyond what is told apart
+            return True
         mantissa, _, power = digits.partition("e")
         step = 10.0 ** (int(power or 0) - len(mantissa.partition(".")[2]))
         significant = 10.0 ** -(len(mantissa.replace(".", "").lstrip("0")) - 1) * abs(shown)

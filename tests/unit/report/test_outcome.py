@@ -224,7 +224,7 @@ def test_attention_is_spoken_of_only_where_there_is_some(outcome):
 
 
 def test_what_mfu_and_hfu_count_is_said_where_they_count_differently(outcome):
-    assert len(said(outcome, "MFU counts the whole attention matrix, as published figures do; HFU counts what is")) == 1
+    assert len(said(outcome, "MFU counts the pairs that attention's mask leaves, HFU what is executed")) == 1
     assert said(evaluated(Plan(data_parallel=8), model="bert-large"), "MFU") == []
 
 

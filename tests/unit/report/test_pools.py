@@ -80,7 +80,7 @@ def test_hosts_are_numbered_so_that_stages_are_on_their_pools():
     assert "NODE_RANK" not in pool_notes(PLAN, MIXED, 8, ("pp", "tp", "cp", "dp"))[0]
 
 
-@pytest.mark.parametrize("framework", launchers.names())
+@pytest.mark.parametrize("framework", [name for name in launchers.names() if name != "fsdp2"])  # which has no stages
 def test_launches_say_which_hosts_are_which(framework: str):
     found = outcome(replace(PLAN, zero_stage=2 if framework == "torchtitan" else 1))
     launch = launchers[framework](found.workload, MIXED, found.plan)
