@@ -376,7 +376,8 @@ def _nodes_forms(
     inner_rate = own.simple_frac * float(link_rate_bytes_per_s(platform, max(local, 2)))
     opened_s, full_s = _opened(platform, local), platform.base_s + platform.channels_s
     levels = math.ceil(math.log2(num_nodes))
-    ll_rate = min(platform.ll_cap_bytes_per_s[1 if num_nodes == 2 else 2], nic_rate)
+    # every eight bytes of LL carry four of flags: half of what the NICs do, as half of what links do in one node
+    ll_rate = min(platform.ll_cap_bytes_per_s[1 if num_nodes == 2 else 2], nic_rate / 2)
 
     def fill_s(size_bytes: FloatArray) -> FloatArray:
         found: FloatArray = network.fill_s * size_bytes / (size_bytes + network.fill_bytes)

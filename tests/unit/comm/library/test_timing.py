@@ -133,6 +133,17 @@ def test_latency_of_rings_grows_with_ranks_and_that_of_trees_with_their_logarith
     assert ringed_s > 255 * NetworkConstants().step_s
 
 
+@pytest.mark.parametrize("operation", ["all-reduce", "all-gather", "reduce-scatter"])
+def test_gigabytes_never_go_by_ll_with_one_rank_on_each_node(operation: str) -> None:
+    """LL sends a flag with every word, so it carries half of what the NICs do; slow NICs do not change that."""
+    for nic_bytes_per_s in (6 * GIGA, 50 * GIGA):
+        for num_nodes in (4, 24):
+            times = library_times(
+                AMPERE, operation, num_nodes, 4 * GIGA, num_nodes=num_nodes, nic_bytes_per_s=nic_bytes_per_s
+            )
+            assert times.protocols == ("Simple",)
+
+
 def test_pat_runs_with_one_rank_on_each_node_alone() -> None:
     """As NCCL has it (ncclPatEnable)."""
     for ranks_per_node, algorithm in ((1, "PAT"), (2, "ring"), (8, "ring")):
