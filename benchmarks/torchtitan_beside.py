@@ -16,6 +16,7 @@ from dovetail.evaluate import Outcome
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.importers.target_jobs import JobTarget, recorded_job
+from dovetail.step.sharding_copies import COPIES as PLAN_COPIES
 from dovetail.step.stage_operators import stage_operators
 from dovetail.step.time_parts import MATRIX, OTHERS, PARTS, UPDATE_PHASE, part_of
 from dovetail.units import GIBI, MILLI
@@ -95,8 +96,11 @@ def beside_rows(job: CodeJob) -> tuple[Row, ...]:
             others[_row(op.module, op.name)][0] += full_s
     assert isinstance(planned.cluster, Cluster)
     graph = planned.workload.training_graph()
-    for one in stage_operators(graph, planned.plan, planned.cluster, int(planned.step.slowest_stage)):
-        if one.phase != UPDATE_PHASE and not one.kind.endswith("attention") and one.kind != "linear":
+    stage, precision = int(planned.step.slowest_stage), planned.workload.precision
+    for one in stage_operators(graph, planned.plan, planned.cluster, stage, precision):
+        if one.phase == UPDATE_PHASE or one.name in PLAN_COPIES:
+            continue
+        if not one.kind.endswith("attention") and one.kind != "linear":
             others[PLAN_KINDS.get(one.kind, REST)][1] += one.total_s
     rows: list[Row] = []
     for name in PARTS:

@@ -187,7 +187,8 @@ def _why_another_model(workload: Workload, recognised: Recognised) -> str:
 def _parts(code: DistributedOutcome, planned: tuple[Outcome | Infeasible, ...]) -> tuple[TimePart, ...]:
     for one in planned:
         if isinstance(one, Outcome) and isinstance(one.cluster, Cluster):
-            return time_parts(code.slowest, one.workload.training_graph(), one.plan, one.cluster, one.step)
+            graph, precision = one.workload.training_graph(), one.workload.precision
+            return time_parts(code.slowest, graph, one.plan, one.cluster, one.step, precision)
     return ()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -29,6 +30,8 @@ from dovetail.step.communication import (
     overlaps,
 )
 from dovetail.step.plan_table import PlanContext
+from dovetail.step.sharding_copies import COPIES as SHARDING_COPIES
+from dovetail.step.sharding_copies import block_copies, priced_copies
 from dovetail.step.work import COMM_AXES, COSTS, Work
 from dovetail.step.work_table import PlacedPlans, placed_plans
 from dovetail.workload.graph import Axis, FloatArray, IntArray, Phase
@@ -140,6 +143,7 @@ class _PoolCosts:
         add_ring_parts(columns, self._sharded.local, self._sharded.cuts.degrees[Axis.HOPS], self._costed)
         self._compute_s, self._clocked_s = (columns[COSTS.index(name)] for name in ("compute_s", "clocked_s"))
         self._limit = op_limits(self._sharded.local, self._chip)
+        self._copies = priced_copies(self._sharded, context.precision, partial(op_costs, chip=self._chip))
 
     def _costed(self, ops: object) -> FloatArray:
         costs = op_costs(ops, self._chip)  # type: ignore[arg-type]
@@ -173,11 +177,24 @@ class _PoolCosts:
                     pieces.append(item(index))
             elif rows.ops.unit[row] in UNITS:
                 pieces.append(self._computed(rows.start + row, rows.ops.names[row], clock_frac, rows.ops.phase[row]))
+        pieces += self._copied(span.block, direction, clock_frac)
         later = [i for i in np.flatnonzero(is_called & ~is_beside).tolist() if i >= len(network)]
         pieces += [item(index) for index in later]
         beside = [item(index) for index in np.flatnonzero(is_called & is_beside).tolist()]
         name = self.graph.blocks[span.block].name
         return _Repeat(block=name, pieces=tuple(pieces), beside=tuple(beside))
+
+    def _copied(self, block: int, direction: int, clock_frac: float) -> Iterator[_PassItem]:
+        """What a framework copies of the block's parameters and gradients in a pass."""
+        if not self._copies.size:
+            return
+        for name, columns in zip(
+            SHARDING_COPIES, block_copies(self._copies, block, self._placed.variants)[direction], strict=True
+        ):
+            compute_s, clocked_s = (float(columns[COSTS.index(row), 0]) for row in ("compute_s", "clocked_s"))
+            if compute_s > 0:
+                time_s = compute_s + clocked_s * (1 / clock_frac - 1)
+                yield _PassItem(name=name, track=UNITS[Unit.VECTOR], time_s=time_s, limit="hbm")
 
     def _order(self, span: LayerSpan, direction: int) -> list[int]:
         """Rows of a block that a direction runs; what is computed again comes before gradients."""

@@ -113,7 +113,9 @@ class PlanTable:
                 self._costs[chip] = op_costs(sharded.costed_ops, chip)
             costs_of = partial(op_costs, chip=chip)
             limit = op_limits(sharded.local, chip) if num_rows == NUM_ROWS else None
-            self._blocks[chip, num_rows] = costed(sharded, self._costs[chip], costs_of, chip.calibration, (), limit)
+            self._blocks[chip, num_rows] = costed(
+                sharded, self._costs[chip], costs_of, chip.calibration, self.precision, (), limit
+            )
         blocks = self._blocks[chip, num_rows]
         if (where, places.groups, overheads) not in self._sent:
             self._sent[where, places.groups, overheads] = placed.sent(overheads)

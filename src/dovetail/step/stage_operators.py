@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from dovetail.cost.costs import op_costs
 from dovetail.cost.limits import op_limits
 from dovetail.cost.op_cost import LIMITS
-from dovetail.hardware.heterogeneous import AnyCluster, pools_of
+from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster, pools_of
+from dovetail.parallel.placement import placements_of
 from dovetail.parallel.plan import Plan
 from dovetail.parallel.pools import on_pools
-from dovetail.parallel.sharding import shard
+from dovetail.parallel.sharding import ShardedPlan, shard
+from dovetail.step.plan_table import pool_places
+from dovetail.step.sharding_copies import COPIES, GATHERED, block_copies, priced_copies
+from dovetail.step.work import COSTS
+from dovetail.step.work_table import placed_plans
 from dovetail.workload.graph import Graph, Phase
 from dovetail.workload.operators import OPERATORS, Unit
+from dovetail.workload.optimizer import Precision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +42,17 @@ class StageOperator:
         return self.num_runs * self.compute_s
 
 
-def stage_operators(graph: Graph, plan: Plan, cluster: AnyCluster, stage: int) -> tuple[StageOperator, ...]:
-    """Of every block that `stage` holds; what only sends is left out, and the update runs once."""
+def stage_operators(
+    graph: Graph, plan: Plan, cluster: AnyCluster, stage: int, precision: Precision
+) -> tuple[StageOperator, ...]:
+    """Of every block that `stage` holds; what only sends is left out, and the update runs once.
+
+    What the plan's framework copies of sharded parameters stands behind all others.
+    """
     plan = on_pools(plan, cluster)
     sharded = shard(graph, plan)
-    chip = pools_of(cluster)[plan.stage_pools[stage] if plan.stage_pools else 0].chip
+    pool = plan.stage_pools[stage] if plan.stage_pools else 0
+    chip = pools_of(cluster)[pool].chip
     found = []
     for span, block in sharded.held(stage):
         ops = block.ops
@@ -60,4 +74,37 @@ def stage_operators(graph: Graph, plan: Plan, cluster: AnyCluster, stage: int) -
                     limit=LIMITS[int(limits[row])],
                 )
             )
-    return tuple(found)
+    return (*found, *_copied(sharded, cluster, stage, pool, precision))
+
+
+def _copied(
+    sharded: ShardedPlan, cluster: AnyCluster, stage: int, pool: int, precision: Precision
+) -> Iterator[StageOperator]:
+    """Copies of sharded parameters and gradients of the blocks that `stage` holds."""
+    table, chip = sharded.table, pools_of(cluster)[pool].chip
+    costs = priced_copies(table, precision, partial(op_costs, chip=chip))
+    if not costs.size:
+        return
+    if isinstance(cluster, HeterogeneousCluster):
+        places = pool_places(table.plans, cluster)[pool]
+    else:
+        places = placements_of(table.plans, cluster.topology)
+    variants = placed_plans(table, places, precision).variants
+    for span in sharded.spans(stage):
+        for direction, of_pass in zip(("forward", "backward"), block_copies(costs, span.block, variants), strict=True):
+            for name, columns in zip(COPIES, of_pass[..., 0], strict=True):
+                row = dict(zip(COSTS, columns.tolist(), strict=True))
+                if row["compute_s"] <= 0:
+                    continue
+                later = "input-grad" if name == GATHERED else "weight-grad"
+                yield StageOperator(
+                    block=sharded.graph.blocks[span.block].name,
+                    name=name,
+                    kind="copy",
+                    phase="forward" if direction == "forward" else later,
+                    num_runs=span.count * sharded.num_microbatches,
+                    flop=row["flop"],
+                    hbm_bytes=row["hbm_bytes"],
+                    compute_s=row["compute_s"],
+                    limit="hbm",
+                )

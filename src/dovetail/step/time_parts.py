@@ -14,10 +14,12 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.parallel.plan import Plan
 from dovetail.step.distributed import RankOutcome
 from dovetail.step.recognised import PRODUCTS
+from dovetail.step.sharding_copies import COPIES as PLAN_COPIES
 from dovetail.step.stage_operators import stage_operators
 from dovetail.step.step import Step
 from dovetail.workload.dispatched import OPTIMIZER, DispatchedOp
 from dovetail.workload.graph import Graph
+from dovetail.workload.optimizer import Precision
 
 MATRIX, ATTENTION, COPIES, OTHERS, UPDATE, POWER, COMM, HOST, IDLE = PARTS = (
     "products", "attention", "copies for sharding", "other kernels", "optimizer", "power limit",
@@ -37,9 +39,11 @@ class TimePart:
     plan_s: float
 
 
-def time_parts(rank: RankOutcome, graph: Graph, plan: Plan, cluster: Cluster, step: Step) -> tuple[TimePart, ...]:
+def time_parts(
+    rank: RankOutcome, graph: Graph, plan: Plan, cluster: Cluster, step: Step, precision: Precision
+) -> tuple[TimePart, ...]:
     """Parts of the step on `rank` beside those of `plan`; each side adds up to its step."""
-    code, planned = code_parts_s(rank), plan_parts_s(graph, plan, cluster, step)
+    code, planned = code_parts_s(rank), plan_parts_s(graph, plan, cluster, step, precision)
     return tuple(TimePart(name=name, code_s=code[name], plan_s=planned[name]) for name in PARTS)
 
 
@@ -66,16 +70,19 @@ def part_of(op: DispatchedOp) -> str:
     return COPIES if packet in COPY_OPERATORS else OTHERS
 
 
-def plan_parts_s(graph: Graph, plan: Plan, cluster: Cluster, step: Step) -> dict[str, float]:
+def plan_parts_s(graph: Graph, plan: Plan, cluster: Cluster, step: Step, precision: Precision) -> dict[str, float]:
     """By part, the seconds of a plan's step on a device of its slowest stage."""
     sums = dict.fromkeys(PARTS, 0.0)
-    for one in stage_operators(graph, plan, cluster, int(step.slowest_stage)):
+    for one in stage_operators(graph, plan, cluster, int(step.slowest_stage), precision):
         if one.phase == UPDATE_PHASE:
+            continue
+        if one.name in PLAN_COPIES:
+            sums[COPIES] += one.total_s
             continue
         part = MATRIX if one.kind in PLAN_PRODUCTS else ATTENTION if one.kind.endswith("attention") else OTHERS
         sums[part] += one.total_s
     sums[UPDATE] = float(step.update_s)
-    sums[POWER] = float(step.compute_s) - _added(sums, (MATRIX, ATTENTION, OTHERS))
+    sums[POWER] = float(step.compute_s) - _added(sums, (MATRIX, ATTENTION, COPIES, OTHERS))
     sums[COMM], sums[HOST], sums[IDLE] = float(step.exposed_s), float(step.host_s), float(step.bubble_s)
     return sums
 

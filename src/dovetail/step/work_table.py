@@ -39,6 +39,7 @@ from dovetail.step.communication import (
     joined_collectives,
     parameter_collectives,
 )
+from dovetail.step.sharding_copies import add_copies, priced_copies
 from dovetail.step.work import (
     COSTS,
     DIRECTIONS,
@@ -306,7 +307,7 @@ def chip_works(placed: PlacedPlans, chips: ChipColumns, rows: ChipRows, num_devi
     """The plans of `placed` on `chips`; `rows` holds what the cost functions do not read of the same chips."""
     costs_of = partial(distinct_costs, chips=chips)
     costs = costs_of(placed.sharded.costed_ops)
-    blocks = costed(placed.sharded, costs, costs_of, rows.calibration, (len(chips),))
+    blocks = costed(placed.sharded, costs, costs_of, rows.calibration, placed.precision, (len(chips),))
     works = with_communication(
         placed, blocks, placed.sent(collective_overheads(rows.calibration)), rows.calibration.host_exchange_s
     )
@@ -324,11 +325,12 @@ class Costed:
     """Compute of a model's blocks and of their updates on one chip or many, without communication.
 
     `works` are directions by rows of work, by chips where there are many, by cuts by recompute policies; `updates`
-    rows of cost, by chips where there are many, by update variants.
+    rows of cost, by chips where there are many, by update variants. `copies` are those of sharding (`priced_copies`).
     """
 
     works: tuple[FloatArray, ...]
     updates: tuple[FloatArray, ...]
+    copies: FloatArray
 
 
 def costed(
@@ -336,13 +338,14 @@ def costed(
     costs: OpCosts,
     costs_of: Callable[[Ops], OpCosts],
     calibration: Calibration,
+    precision: Precision,
     many: tuple[int, ...],
     limit: IntArray | None = None,
 ) -> Costed:
     """The blocks of `sharded` plans, whose operators cost `costs`, on one chip (`many` empty) or on many.
 
-    `costs_of` costs the operators that ring attention adds. Costs are of operators, or of chips by operators. With the
-    `limit` of each operator all rows of work are there, else NUM_TIMED of them.
+    `costs_of` costs the operators that ring attention and a framework's sharding add. Costs are of operators, or of
+    chips by operators. With the `limit` of each operator all rows of work are there, else NUM_TIMED of them.
     """
     num_rows = NUM_TIMED if limit is None else NUM_ROWS
     cuts, local = sharded.cuts, sharded.local
@@ -353,6 +356,7 @@ def costed(
     return Costed(
         works=tuple(work.reshape(DIRECTIONS, num_rows, *many, len(cuts), -1) for work in found),
         updates=_updated(sharded, update_columns.reshape(len(COSTS), *many, sharded.num_update_variants, -1)),
+        copies=priced_copies(sharded, precision, costs_of, many),
     )
 
 
@@ -375,6 +379,7 @@ def with_communication(
 ) -> tuple[FloatArray, ...]:
     """Work of each block with its communication, by variants in place of cuts; a call takes the host `host_s`."""
     works = tuple(work.take(placed.variants.cut, axis=-2) for work in blocks.works)
+    add_copies(works, blocks.copies, placed.variants)
     for work, totals in zip(works, sent, strict=True):
         placed.communicate(work, totals, host_s)
     return works

@@ -103,7 +103,8 @@ def test_a_step_of_too_many_passes_is_not_played_out():
 def test_operators_of_a_stage_take_what_the_stage_computes_at_full_clock():
     found = outcome_of("1f1b")
     stage = int(found.step.slowest_stage)
-    operators = stage_operators(found.workload.training_graph(), found.plan, found.cluster, stage)
+    workload = found.workload
+    operators = stage_operators(workload.training_graph(), found.plan, found.cluster, stage, workload.precision)
     passes_s = sum(one.total_s for one in operators if one.phase != "update")
     assert passes_s <= found.step.compute_s  # the clock is below full, and launches are waited for
     assert passes_s >= 0.6 * found.step.compute_s

@@ -63,7 +63,7 @@ def test_operators_of_the_microbatch_are_those_of_the_stage_each_as_often_as_its
 
 
 def operators(number: int) -> tuple[StageOperator, ...]:
-    return stage_operators(workload().training_graph(), PLAN, CLUSTER, number)
+    return stage_operators(workload().training_graph(), PLAN, CLUSTER, number, workload().precision)
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -88,7 +88,7 @@ def test_what_takes_no_time_is_no_operator_of_a_stage():
     blocks = list(graph.blocks)
     blocks[index] = replace(blocks[index], ops=replace(ops, extents=extents))
     before, after = (
-        [one for one in stage_operators(each, PLAN, free, 0) if one.block == "layer" and one.name == "norm_1"]
+        [one for one in stage_operators(each, PLAN, free, 0, workload().precision) if one.name == "norm_1"]
         for each in (graph, replace(graph, blocks=tuple(blocks)))
     )
     assert len(after) == len(before) - 1

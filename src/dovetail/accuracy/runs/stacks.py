@@ -48,7 +48,7 @@ COMPOSER = Stack(
     kernels="classic",
     precision=Precision(weights="fp32", gradients="bf16", has_master_weights=False, has_persistent_gradients=False),
     zero_stage=3,
-    framework="plain",
+    framework="fsdp",
 )
 TORCHTITAN = Stack(
     attention="flash-2",  # what PyTorch chooses by itself

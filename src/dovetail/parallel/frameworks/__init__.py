@@ -1,4 +1,4 @@
-"""Training frameworks, one file each: what is each one's own of the device memory that training takes."""
+"""Training frameworks, one file each: what is each one's own of the device memory and time that training takes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dovetail.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Framework:
-    """What a framework keeps on a device of its own accord. Defaults: nothing, in PyTorch.
+    """What a framework keeps and copies on a device of its own accord. Defaults: nothing, in PyTorch.
 
     `aliases` are other names that it is read by, wherever a framework can be named.
     `has_placeholder_gradients`: one unused gradient of every shape of weight in its layers stays allocated.
@@ -30,6 +30,8 @@ class Framework:
     one by one, not layer by layer.
     `keeps_gradients_as_weights`: gradients are reduced as products leave them, and kept in the dtype of their weights.
     `has_loss_gradients`: where the loss is one kernel, it leaves the logits' gradient beside them, not in their place.
+    `copies_gathered`: under ZeRO-3 parameters are copied out of the buffer that they are gathered into, in both passes.
+    `copies_reduced`: from ZeRO-2 on gradients are copied into the buffer that they are reduced from.
     """
 
     summary: str
@@ -49,6 +51,8 @@ class Framework:
     gathers_by_tensor: bool = False
     keeps_gradients_as_weights: bool = False
     has_loss_gradients: bool = False
+    copies_gathered: bool = False
+    copies_reduced: bool = False
 
 
 frameworks: Registry[Framework] = Registry("framework", __name__)

@@ -10,6 +10,8 @@ from dovetail.parallel.frameworks import Framework, frameworks
 # DTensor's products save their input as they got it, gathered (torch/distributed/tensor/parallel/style.py).
 # The loss over a cut vocabulary adds exp(x) to a mask and scales the sum, each out of place
 # (torch/distributed/tensor/parallel/loss.py): one copy more than the loss over whole rows.
+# FSDP2 copies parameters out of what it gathers and gradients into what it reduces, once for each collective
+# (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py: split_with_sizes_copy, chunk_cat).
 frameworks.register("torchtitan")(
     Framework(
         summary="TorchTitan on FSDP2, DTensor and torch's pipeline stages",
@@ -19,5 +21,7 @@ frameworks.register("torchtitan")(
         gathers_stages_whole=True,
         keeps_gathered_inputs=True,
         num_split_loss_copies=1,
+        copies_gathered=True,
+        copies_reduced=True,
     )
 )

@@ -84,7 +84,8 @@ def operators_roofline(outcome: Outcome) -> Chart:
     stage = int(outcome.step.slowest_stage)
     plan = outcome.plan
     chip = pools_of(outcome.cluster)[plan.stage_pools[stage] if plan.stage_pools else 0].chip
-    found = stage_operators(outcome.workload.training_graph(), plan, outcome.cluster, stage)
+    workload = outcome.workload
+    found = stage_operators(workload.training_graph(), plan, outcome.cluster, stage, workload.precision)
     roofs = roofs_of(chip, outcome.workload.precision.compute)
     return roofline(roofs, [_dot(one) for one in found if _is_shown(one)])
 
