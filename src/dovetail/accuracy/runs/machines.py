@@ -17,6 +17,11 @@ from dovetail.units import BITS_PER_BYTE, GIBI, GIGA, MICRO, TERA
 GIGABIT = GIGA / BITS_PER_BYTE
 NVLINK_LATENCY_S = 1.9 * MICRO  # as in the clusters of the catalogue: NCCL's tuning model, LL128
 NETWORK_LATENCY_S = 4.0 * MICRO  # likewise
+# Software until 2024 reaches this share of what large products do on Hopper with today's libraries. Estimate, from the
+# rows of llm-foundry, NeMo 24.07, MLPerf 3.1 and 4.0 and TorchTitan 2024 (decision 90). Rows of other chips do not tell
+# such a share: those of A100 and Blackwell are off in both directions.
+EARLY_HOPPER_FRAC, EARLY_HOPPER_YEARS = 0.90, range(2022, 2025)
+HOPPER = ("h100", "h200", "h800", "gh200")
 NCCL_A100, NCCL_H100, NCCL_B200 = "nccl-a100", "nccl-h100", "nccl-b200"
 
 
@@ -38,6 +43,21 @@ def _hbm2e_h100() -> Chip:
 
 
 def machine_of(row: Row) -> Machine:
+    """The machine of a run, with products at the pace that its software had."""
+    machine = _machine_as_sold(row)
+    if is_early_hopper(row):
+        calibration = machine.chip.calibration
+        slower = replace(calibration, tensor_frac=EARLY_HOPPER_FRAC * calibration.tensor_frac)
+        return replace(machine, chip=replace(machine.chip, calibration=slower))
+    return machine
+
+
+def is_early_hopper(row: Row) -> bool:
+    """Whether a run is on a Hopper with software of the years in which its kernels came of age."""
+    return row.software_year in EARLY_HOPPER_YEARS and _machine_as_sold(row).chip.name.startswith(HOPPER)
+
+
+def _machine_as_sold(row: Row) -> Machine:
     """By the words of the chip's column; what is not said of the network is as its vendor's reference system has it."""
     words = row.word("gpu").lower()
     if "gb300" in words:

@@ -29,6 +29,16 @@ PUBLISHERS = {
     "MT-NLG": "Smith et al. 2022 (MT-NLG)",
 }
 MAX_NAME = 30  # letters that a table has room for
+# The year of a run's software, as its framework or source says it: a release, a month, a preprint; else as known.
+YEARS = {
+    "framework": re.compile(r"Release (\d\d)\.\d\d"),
+    "source": re.compile(r"20(\d\d)-?\d\d(?!\d)|performance summary (\d\d)\.\d\d|arXiv:(\d\d)\d\d"),
+    "source_location": re.compile(r"(\d\d)\.\d\d(?:\.\d+)? container"),
+}
+KNOWN_YEARS = {
+    "llm-foundry": 2023,  # its H100 tables came with the releases of that year
+    "Megatron-Core r0.8.0": 2024,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +97,15 @@ class Row:
         """Year and month of the software, where the row says from which container it is."""
         found = re.search(r"(\d\d)\.(\d\d)(?:\.\d+)? container", self.word("source_location"))
         return (int(found[1]), int(found[2])) if found else (0, 0)
+
+    @property
+    def software_year(self) -> int:
+        """The year that the software of a run is from; 0 where nothing says so."""
+        for column, pattern in YEARS.items():
+            found = pattern.search(self.word(column))
+            if found:
+                return 2000 + int(next(group for group in found.groups() if group))
+        return next((year for word, year in KNOWN_YEARS.items() if self.says("source", word)), 0)
 
     @property
     def num_tokens(self) -> float:

@@ -169,7 +169,8 @@ def _composer(row: Row) -> Stack:
     is_fp8 = row.says("precision", "fp8")
     casts = row.says("notes", "mode DEFAULT")  # shards are gathered in fp32, and autocast casts them
     precision = replace(COMPOSER.precision, compute="fp8" if is_fp8 else "bf16", has_autocast_weights=casts)
-    return replace(COMPOSER, precision=precision)
+    # estimate: the tables in mode DEFAULT, made anew after those in PURE, are of PyTorch 2.1: recompute stops early
+    return replace(COMPOSER, precision=precision, kernels="eager" if casts else COMPOSER.kernels)
 
 
 def _torchtitan(row: Row) -> Stack:
