@@ -43,7 +43,7 @@ MODULES = {"rope": ROPE, "qkv_linear": QKV, HEAD: LOSS}
 ADDS = ("aten.add.", "aten.add_.")
 PLAN_KINDS = {"rope": ROPE, "mul": SWIGLU, "silu": SWIGLU, "rmsnorm": NORMS, "cross_entropy": LOSS, "add": SUMS}
 WHY = {
-    "copies for sharding": "FSDP2 copies parameters in and out of what is gathered, and gradients into what is reduced",
+    "copies for sharding": "a plan has the rates that were measured of FSDP2's copies, and not the casts of own shards",
     ROPE: "products of complex numbers in fp32 and two conversions; a plan has one kernel",
     QKV: "one product for all three, whose parts are copied; a plan's attention reads them where they are",
     LOSS: "in eight chunks: logits in fp32, and the head's gradient summed in fp32 seven times",
