@@ -115,6 +115,16 @@ def test_more_of_a_resource_never_takes_longer(resource: str, plan: Plan, factor
     assert step_s(graph, chosen, better(cluster, resource, factor)) <= most_s
 
 
+@pytest.mark.parametrize("resource", ["sram", "power", "vector"])
+@settings(max_examples=15)
+@given(data=st.data(), factor=st.floats(1.0, 4.0))
+def test_more_of_a_resource_never_slows_any_schedule(resource: str, data: st.DataObject, factor: float) -> None:
+    """Decision 100; of all resources, `python -m benchmarks.monotonicity`."""
+    plan, cluster, graph = data.draw(pipelined()), cluster_of(4), graph_of("llama3-8b")
+    most_s = step_s(graph, plan, cluster) * (1 + 1e-9)  # style: a tolerance
+    assert step_s(graph, plan, better(cluster, resource, factor)) <= most_s
+
+
 @st.composite
 def pipelined(draw: st.DrawFn) -> Plan:
     """Plans of 32 devices for an 8-layer model, whose stages recompute some of their layers, by any schedule."""
