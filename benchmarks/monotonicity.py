@@ -12,9 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 
 from dovetail.errors import DovetailError
+from dovetail.hardware.altered import altered
 from dovetail.hardware.catalog import chips
+from dovetail.hardware.chip import Calibration, Chip
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.link import Link
+from dovetail.hardware.memory import Memory
 from dovetail.hardware.topology import Dimension, Topology
 from dovetail.parallel.plan import RECOMPUTE_POLICIES, Overlap, Plan
 from dovetail.parallel.sharding import shard
@@ -29,6 +32,7 @@ NUM_PLANS, NUM_DEVICES, NUM_LAYERS = 2000, 64, 16
 MODELS, CHIPS = ("llama3-8b", "mixtral-8x7b", "llama3-70b"), ("h100-sxm", "a100-80gb-sxm", "h200-sxm")
 FACTORS = (1.05, 1.2, 1.5, 2.0, 4.0)
 TOLERANCE = 1e-9  # of the step: rounding
+HOST = tuple(f.name for f in fields(Calibration) if f.name.startswith("host_") and f.name.endswith("_s"))
 INTERLEAVES = {"interleaved": (2, 4), "zb-v": (2,)}
 
 
@@ -44,19 +48,42 @@ class Violation:
 
 def better(cluster: Cluster, factor: float) -> dict[str, Cluster]:
     """The cluster with `factor` times as much of one resource, by its name."""
-    chip = cluster.chip
+    chip, calibration = cluster.chip, cluster.chip.calibration
+    host = {name: getattr(calibration, name) / factor for name in HOST}
     found = {
         "tensor": replace(chip, tensor=chip.tensor.scaled(factor)),
         "vector": replace(chip, vector=replace(chip.vector, peak_flop_per_s=factor * chip.vector.peak_flop_per_s)),
-        "hbm": replace(chip, hbm=replace(chip.hbm, bandwidth_bytes_per_s=factor * chip.hbm.bandwidth_bytes_per_s)),
-        "sram": replace(chip, sram=replace(chip.sram, bandwidth_bytes_per_s=factor * chip.sram.bandwidth_bytes_per_s)),
+        "hbm": replace(chip, hbm=_faster(chip.hbm, factor)),
+        "hbm capacity": replace(chip, hbm=_larger(chip.hbm, factor)),
+        "sram": replace(chip, sram=_faster(chip.sram, factor)),
+        "sram capacity": replace(chip, sram=_larger(chip.sram, factor)),
         "power": replace(chip, tdp_w=factor * chip.tdp_w),
-        "launch": replace(chip, calibration=replace(chip.calibration, launch_s=chip.calibration.launch_s / factor)),
+        "launch": replace(chip, calibration=replace(calibration, launch_s=calibration.launch_s / factor)),
+        "host": replace(chip, calibration=replace(calibration, **host)),
+        "cores": _more_cores(chip, factor),
     }
     clusters = {name: replace(cluster, chip=one) for name, one in found.items()}
+    clusters["clock"] = altered(cluster, {"clock": factor}, "bf16")
+    clusters["latency"] = replace(cluster, topology=cluster.topology.with_latency_scaled(1 / factor))
     for name in ("inner", "outer"):
         clusters[name] = replace(cluster, topology=cluster.topology.with_link_scaled(name, factor))
     return clusters
+
+
+def _faster(memory: Memory, factor: float) -> Memory:
+    return replace(memory, bandwidth_bytes_per_s=factor * memory.bandwidth_bytes_per_s)
+
+
+def _larger(memory: Memory, factor: float) -> Memory:
+    return replace(memory, capacity_bytes=factor * memory.capacity_bytes)
+
+
+def _more_cores(chip: Chip, factor: float) -> Chip:
+    """So many times the cores, with their tensor units and lanes, on the memories that there are."""
+    num_units = int(factor * chip.tensor.num_units)
+    ratio = num_units / chip.tensor.num_units
+    vector = replace(chip.vector, num_units=num_units, peak_flop_per_s=ratio * chip.vector.peak_flop_per_s)
+    return replace(chip, tensor=replace(chip.tensor.scaled(ratio), num_units=num_units), vector=vector)
 
 
 def cluster_of(chip: str) -> Cluster:

@@ -191,7 +191,8 @@ class Sums:
     """Matrices of 0 and 1 that sum the operators of a block, operators by sums."""
 
     kinds: FloatArray  # to directions by all and the attention core alone by policies
-    shares: FloatArray  # to directions by recompute and weight gradients by policies
+    recompute: FloatArray  # to directions by policies
+    weights: FloatArray  # weight gradients, to directions by policies
     directions: FloatArray  # to directions by policies
     has_rerun: BoolArray  # policies under which the host runs operators again one by one
 
@@ -236,7 +237,8 @@ def _sums(ops: Ops, runs: BoolArray) -> Sums:
 
     return Sums(
         kinds=matrix(np.stack([directions, directions & ops.is_core], axis=1)),
-        shares=matrix(np.stack([directions & again, directions & (ops.phase == Phase.WEIGHT_GRAD)], axis=1)),
+        recompute=matrix(directions & again),
+        weights=matrix(directions & (ops.phase == Phase.WEIGHT_GRAD)),
         directions=matrix(directions),
         has_rerun=np.any(again & ~ops.is_fused, axis=1),
     )

@@ -29,6 +29,7 @@ from dovetail.workload.graph import FloatArray, Graph, IntArray
 # Schedules in which the last pass of every stage lies on the path to the end of the step: recompute that hides the
 # gradient sync delays the end as much. In others it may fill a bubble, and what hides behind it hid there already.
 STRAIGHT = ("1f1b", "gpipe")
+SPLIT = ("zb-h1", "zb-v", "dualpipe")  # schedules whose weight gradients have passes of their own
 _KEYS = ("work_of", "update_of", "grad_sync_of")
 _OF_KEY = {"update_s": "update_of", "update_j": "update_of", "grad_sync": "grad_sync_of"}  # all else is of work
 
@@ -168,10 +169,12 @@ def num_hiding_microbatches(group: StageShapeGroup, num_microbatches: IntArray) 
     """How many microbatches' backward passes can hide the gradient sync: one, or more with interleaved chunks.
 
     A chunk's gradients are complete with its last microbatch. With interleaving, all chunks but one reach theirs while
-    the other chunks of the last round of microbatches, one per stage, still run.
+    the other chunks of the last round of microbatches, one per stage, still run. Where weight gradients have passes of
+    their own and there is one microbatch, only that pass hides it: half of the backward pass at most.
     """
     rounds = np.minimum(group.num_stages, num_microbatches)
-    return np.maximum(1.0, rounds * (group.interleave - 1) / group.interleave)
+    num_hiding = np.maximum(1.0, rounds * (group.interleave - 1) / group.interleave)
+    return np.where((num_microbatches > 1) | (group.name not in SPLIT), num_hiding, 0.5)
 
 
 def tied(context: PlanContext, group: StageShapeGroup) -> tuple[FloatArray, FloatArray]:
@@ -271,17 +274,38 @@ class Assembly:
         return np.asarray(pipelines[self.group.name].pipeline_s(times, shape)[self.pipe_of])
 
     def _gradient_sync_s(self) -> tuple[FloatArray, FloatArray]:
-        """Gradient sync overlap: its hidden and its exposed seconds, plans by runs.
+        """Gradient sync overlap: its hidden and its exposed seconds, plans by runs."""
+        return self._overlapped_s(self._sync_columns())
 
-        The sync of a block's gradients starts when its backward pass ends, so all blocks but the first hide it.
-        """
+    def exposed_in_s(self, places: IntArray) -> FloatArray:
+        """Exposed seconds of the gradient sync where a pipeline of the one plan has these runs: pipelines by places."""
+        return self._overlapped_s([column[0][places] for column in self._sync_columns()])[1]
+
+    def _sync_columns(self) -> list[FloatArray]:
+        """What the overlap of the gradient sync follows from, plans by runs: arguments of `_overlapped_s`."""
         columns, sync = self.columns, self.columns.grad_sync
-        reduce_s, gather_s = sync.reduce_s[columns.grad_sync_of], sync.gather_s[columns.grad_sync_of]
-        room_s = columns.free_forward_s[columns.work_of], columns.free_backward_s[columns.work_of]
-        compute_slowdown_frac = np.array(
-            [self.context.pools[run.pool].compute_slowdown_frac for run in self.group.runs]
-        )
-        behind_s = hidden_s(reduce_s, gather_s, room_s, self.num_hiding_passes, compute_slowdown_frac)
+        slowdown_frac = np.array([self.context.pools[run.pool].compute_slowdown_frac for run in self.group.runs])
+        return [
+            sync.reduce_s[columns.grad_sync_of],
+            sync.gather_s[columns.grad_sync_of],
+            columns.free_forward_s[columns.work_of],
+            columns.free_backward_s[columns.work_of],
+            (columns.forward_s + columns.backward_s)[columns.work_of],
+            self.num_hiding_passes,
+            np.broadcast_to(slowdown_frac, self.num_hiding_passes.shape),
+        ]
+
+    def _overlapped_s(self, sync: Sequence[FloatArray]) -> tuple[FloatArray, FloatArray]:
+        """The sync of a block's gradients starts when its backward pass ends, so all blocks but the first hide it.
+
+        Passes of a stage come at the pace of the slowest: what a stage waits for that hides it too, once. In straight
+        schedules it waits for nothing, as the last pass of every stage lies on the path to the end.
+        """
+        reduce_s, gather_s, free_forward_s, free_backward_s, both_s, num_passes, slowdown_frac = sync
+        waits_s = 0.0 if self.group.name in STRAIGHT else both_s.max(axis=1, keepdims=True) - both_s
+        room_s = free_forward_s + waits_s, free_backward_s + waits_s
+        most_s = free_forward_s + room_s[1]
+        behind_s = hidden_s(reduce_s, gather_s, room_s, most_s, num_passes, slowdown_frac)
         return behind_s, reduce_s + gather_s - behind_s
 
     @property

@@ -102,14 +102,16 @@ class StageDetail:
         stage = replace(stage, spans=ordered_parts(self._pools[stage.pool].graph, stage, self._plan))
         works = [self._work(run, direction) for direction in range(len(PHASES_OF_PASS))]
         repeats = [
-            list(self._pools[stage.pool].repeats(stage, direction, stage_clock_frac(assembly, run)))
+            list(self._pools[stage.pool].repeats(stage, direction, float(works[direction].clock_frac)))
             for direction in range(2)
         ]
         handed_s = [0.0 if assembly.is_beside[0] else self._handed_s(run, direction) for direction in range(2)]
         found = {"forward": _laid(repeats[0], whole_s[0], _waits(works[0], repeats[0], whole_s[0], handed_s[0]))}
         if is_split:
             full = list(self._pools[stage.pool].repeats(stage, 1, 1.0))
-            return found | _split(_stretched(full, float(works[1].weight_s)), whole_s[1], whole_s[2])
+            weight_s = float(works[1].cost.compute_s * works[1].weight_frac)
+            parts_s = float(works[1].cost.compute_s) - weight_s, weight_s
+            return found | _split(_stretched(full, *parts_s), whole_s[1], whole_s[2])
         waits = _waits(works[1], repeats[1], whole_s[1], handed_s[1])
         return found | {"backward": _laid(repeats[1], whole_s[1], waits)}
 
@@ -122,13 +124,6 @@ class StageDetail:
         """What handing on takes of the direction of a microbatch, all its chunks together."""
         hops_s = np.broadcast_to(self._assembly.hops_s[direction], (1, len(self._assembly.group.runs)))
         return float(self._assembly.group.num_copies * self._assembly.group.interleave * hops_s[0, run])
-
-
-def stage_clock_frac(assembly: Assembly, run: int) -> float:
-    """Share of full clock that a stage of `run` has."""
-    columns = assembly.columns
-    clock = np.broadcast_to(columns.works.clock_frac, columns.forward_s.shape)
-    return float(clock[columns.work_of[0], run])
 
 
 class _PoolCosts:
@@ -303,12 +298,19 @@ def _split(repeats: Sequence[_Repeat], whole_s: float, weight_s: float) -> dict[
     return found
 
 
-def _stretched(full: Sequence[_Repeat], weight_s: float) -> list[_Repeat]:
-    """Repeats at full clock at the clock they have, by the one factor with which a step stretches weight gradients."""
-    own_s = sum(piece.time_s for one in full for piece in one.pieces if piece.is_weight)
-    longer = weight_s / own_s if own_s else 1.0
+def _stretched(full: Sequence[_Repeat], input_s: float, weight_s: float) -> list[_Repeat]:
+    """Repeats at full clock as long as the two passes have them: by one factor gradients of weights, by one the rest.
+
+    The step takes the seconds of weight gradients by their FLOP.
+    """
+    pieces = [piece for one in full for piece in one.pieces if not piece.axis]
+    own_s = [sum(piece.time_s for piece in pieces if piece.is_weight == is_weight) for is_weight in (False, True)]
+    longer = [time_s / own if own else 1.0 for time_s, own in zip((input_s, weight_s), own_s, strict=True)]
     return [
-        replace(one, pieces=tuple(p if p.axis else replace(p, time_s=longer * p.time_s) for p in one.pieces))
+        replace(
+            one,
+            pieces=tuple(p if p.axis else replace(p, time_s=longer[p.is_weight] * p.time_s) for p in one.pieces),
+        )
         for one in full
     ]
 

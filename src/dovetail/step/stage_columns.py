@@ -13,7 +13,6 @@ from dovetail.comm.library.on_group import Selection
 from dovetail.hardware.topology import num_ranks
 from dovetail.parallel.layout import StageGroup
 from dovetail.parallel.placement import Placements
-from dovetail.parallel.plan import RECOMPUTE_POLICIES
 from dovetail.parallel.sharding import BlockElements, Owned, is_owner_here, tied_parameters
 from dovetail.parallel.sharding import held_elements as stage_elements
 from dovetail.step.communication import by_group, timed
@@ -22,8 +21,6 @@ from dovetail.step.work_table import WorkTable
 from dovetail.units import Amount
 from dovetail.workload.graph import BoolArray, FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision
-
-NONE = RECOMPUTE_POLICIES.index("none")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -190,16 +187,18 @@ def hidden_s(
     reduce_s: FloatArray,
     gather_s: FloatArray,
     room_s: tuple[FloatArray, FloatArray],
+    most_s: FloatArray,
     num_hiding_passes: FloatArray,
     compute_slowdown_frac: Amount,
 ) -> FloatArray:
     """Gradient sync overlap: reductions hide behind the backward pass, gathers behind the next forward pass.
 
-    `room_s` is the compute of one microbatch that they can hide behind, forward and backward, `num_hiding_passes` how
-    many microbatches serve. Of what hides, `compute_slowdown_frac` is lost, as collectives take a share of the chip.
+    `room_s` is what of one microbatch they can hide behind, forward and backward, and `most_s` what both can;
+    `num_hiding_passes` is how many microbatches serve. Of what hides, `compute_slowdown_frac` is lost, as collectives
+    take a share of the chip.
     """
     behind_s = np.minimum(gather_s, num_hiding_passes * room_s[0]) + np.minimum(reduce_s, num_hiding_passes * room_s[1])
-    return np.asarray((1 - compute_slowdown_frac) * behind_s)
+    return np.asarray((1 - compute_slowdown_frac) * np.minimum(behind_s, num_hiding_passes * most_s))
 
 
 def free_s(work: Work) -> Amount:
@@ -258,7 +257,7 @@ def stage_columns(
     works = table.stages(runs, rows[first])
     if graph.is_forward_only:  # nor does the host enter a backward pass
         works = replace(works, backward=replace(works.backward, cost=0.0 * works.backward.cost))
-    room = _without_recompute(table, runs, rows[first]) if fills_waits else _room(works)
+    room = _room(works, fills_waits=fills_waits)
     grad_sync_of, grad_sync = _grad_sync(table, runs, rows, graph, places, precision)
     return StageColumns(
         work_of=work_of,
@@ -320,16 +319,10 @@ def _grad_sync(
     return grad_sync_of, replace(sync, sent_bytes=sync.sent_bytes + sent_bytes)
 
 
-def _room(works: StageWork) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _room(works: StageWork, *, fills_waits: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Seconds that the gradient sync can hide behind, forward and backward, and that copies to the host can."""
-    return free_s(works.forward), free_s(works.backward), works.backward.time_s
-
-
-def _without_recompute(
-    table: WorkTable, runs: tuple[StageGroup, ...], rows: IntArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The room of the plans in `rows` if they recomputed nothing."""
-    first, comm_variant_of = distinct(table.comm_variant_of[rows])
-    bare = tuple(replace(run, spans=tuple(replace(span, policy=NONE) for span in run.spans)) for run in runs)
-    forward_s, backward_s, copied_s = _room(table.stages(bare, rows[first]))
-    return forward_s[comm_variant_of], backward_s[comm_variant_of], copied_s[comm_variant_of]
+    again_s = works.backward.recompute_s if fills_waits else 0.0
+    free_backward_s, backward_s = (
+        np.maximum(0.0, time_s - again_s) for time_s in (free_s(works.backward), works.backward.time_s)
+    )
+    return free_s(works.forward), free_backward_s, backward_s

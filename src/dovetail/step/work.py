@@ -86,7 +86,7 @@ class Timing:
     core_s: Amount  # the attention's own seconds
     core_clocked_s: Amount
     rest_s: Amount  # communication that hides behind anything
-    context_held_frac: float = HELD_FRAC
+    context_held_frac: Amount = HELD_FRAC
     rest_held_frac: Amount = HELD_FRAC
 
     def time_s(self, clock_frac: Amount, slowest_frac: float = 1.0) -> Amount:
@@ -108,17 +108,39 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draw:
-    """Power of a stage that runs microbatch after microbatch, links included."""
+    """Power of a stage in its passes of one direction, or of both where amounts have them as first axis; with links."""
 
-    directions: tuple[Timing, ...]
+    timing: Timing
     energy_j: Amount
     core_j: Amount
     slowest_frac: float = 1.0  # clock of the device that sets the pace against this one's
 
     def power_w(self, chip: Powered, clock_frac: Amount) -> Amount:
-        """Mean power at a share of full clock."""
-        time_s = sum(direction.time_s(clock_frac, self.slowest_frac) for direction in self.directions)
+        """Mean power of a pass at a share of full clock."""
+        time_s = self.timing.time_s(clock_frac, self.slowest_frac)
         return mean_w(chip, energy_at_j(self.energy_j, self.core_j, clock_frac), time_s)
+
+
+def _are_one(first: Amount, second: Amount) -> bool:
+    return isinstance(first, float) and isinstance(second, float) and first == second
+
+
+def both(forward: Draw, backward: Draw) -> Draw:
+    """Draws of the two directions as one, with them as first axis."""
+    pairs = {
+        field.name: (getattr(forward.timing, field.name), getattr(backward.timing, field.name))
+        for field in fields(Timing)
+    }
+    energy_j, core_j = (forward.energy_j, backward.energy_j), (forward.core_j, backward.core_j)
+    shape = np.broadcast_shapes(*(np.shape(one) for pair in (*pairs.values(), energy_j, core_j) for one in pair))
+
+    def joined(pair: tuple[Amount, Amount]) -> FloatArray:
+        found = np.empty((DIRECTIONS, *shape))
+        found[0], found[1] = pair
+        return found
+
+    timing = Timing(**{name: pair[0] if _are_one(*pair) else joined(pair) for name, pair in pairs.items()})
+    return Draw(timing=timing, energy_j=joined(energy_j), core_j=joined(core_j), slowest_frac=forward.slowest_frac)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,11 +153,12 @@ class Work:
     overlappable_s: tuple[Amount, ...] = NO_WAITS  # communication that may run beside it
     sent_bytes: Amount = 0.0
     recompute_s: Amount = 0.0  # part of the compute that is recompute
-    weight_s: Amount = 0.0  # part of the compute that only gradients of weights need
+    weight_flop: Amount = 0.0  # of the FLOP, those that only gradients of weights need
     limits_s: tuple[Amount, ...] = (0.0,) * len(LIMITS)  # compute time by what it waits for
     compute_slowdown_frac: tuple[float, ...] = (HELD_FRAC,) * len(
         COMM_AXES
     )  # of compute, by what runs beside it, by axis
+    clock_frac: Amount = 1.0  # share of full clock that the power limit leaves it
 
     @property
     def time_s(self) -> Amount:
@@ -146,6 +169,16 @@ class Work:
     def host_wait_s(self) -> Amount:
         """Seconds the device waits for the host's queue."""
         return np.maximum(0.0, self.cost.host_s - self.cost.compute_s - sum(self.blocking_s))
+
+    @property
+    def weight_frac(self) -> Amount:
+        """Weight gradients' share of the direction, by FLOP: the same on every chip.
+
+        By seconds it would be larger where only the rest of a pass is faster, and later passes would take longer.
+        """
+        flop = np.asarray(self.cost.flop)
+        is_work = flop > 0
+        return np.where(is_work, self.weight_flop / np.where(is_work, flop, 1.0), 0.0)[()]
 
     def time_at_s(self, clock_frac: Amount) -> Amount:
         """Seconds of the direction at a share of full clock."""
@@ -209,8 +242,16 @@ class Work:
             cost=cost,
             core=at_clock(self.core, clock_frac),
             recompute_s=longer * self.recompute_s,
-            weight_s=longer * self.weight_s,
             limits_s=tuple(longer * limit_s for limit_s in self.limits_s),
+        )
+
+    def draw(self, chip: Powered, slowest_frac: float = 1.0) -> Draw:
+        """The direction's power; a device whose clock is `slowest_frac` of its own sets the pace."""
+        return Draw(
+            timing=self.timing,
+            energy_j=self.cost.energy_j + self.sent_bytes * chip.energy.link_j_per_byte,
+            core_j=self.cost.core_j,
+            slowest_frac=slowest_frac,
         )
 
     def at(self, *index: IntArray) -> Work:
@@ -222,9 +263,10 @@ class Work:
             overlappable_s=tuple(_at(overlappable_s, index) for overlappable_s in self.overlappable_s),
             sent_bytes=_at(self.sent_bytes, index),
             recompute_s=_at(self.recompute_s, index),
-            weight_s=_at(self.weight_s, index),
+            weight_flop=_at(self.weight_flop, index),
             limits_s=tuple(_at(limit_s, index) for limit_s in self.limits_s),
             compute_slowdown_frac=tuple(_at(frac, index) for frac in self.compute_slowdown_frac),
+            clock_frac=_at(self.clock_frac, index),
         )
 
 
@@ -247,7 +289,16 @@ class StageWork:
 
     forward: Work
     backward: Work
-    clock_frac: Amount = 1.0  # share of full clock that the power limit leaves it
+
+    @property
+    def clock_frac(self) -> Amount:
+        """Share of full clock that the power limit leaves it, both ways: the mean over what waits for the clock."""
+        ways = self.forward, self.backward
+        taken_s = np.asarray(sum(way.cost.clocked_s for way in ways))
+        is_work = taken_s > 0
+        full_s = sum(way.cost.clocked_s * way.clock_frac for way in ways)
+        least = np.minimum(self.forward.clock_frac, self.backward.clock_frac)
+        return np.where(is_work, full_s / np.where(is_work, taken_s, 1.0), least)[()]
 
     def at(self, *index: int | IntArray) -> StageWork:
         """The entries at `index`."""
@@ -255,7 +306,6 @@ class StageWork:
         return StageWork(
             forward=self.forward.at(*places),
             backward=self.backward.at(*places),
-            clock_frac=_at(self.clock_frac, places),
         )
 
     @property
@@ -270,37 +320,24 @@ class StageWork:
 
     @property
     def deferrable_wgrad_s(self) -> Amount:
-        """Seconds of the backward pass that could be a later pass: the weight gradients' share of its compute."""
-        compute_s = np.asarray(self.backward.cost.compute_s)
-        is_work = compute_s > 0
-        share = np.where(is_work, self.backward.weight_s / np.where(is_work, compute_s, 1.0), 0.0)[()]
-        return self.backward.time_s * share
-
-    def draw(self, chip: Powered, slowest_frac: float = 1.0) -> Draw:
-        """The stage's power; a device whose clock is `slowest_frac` of its own sets the pace."""
-        forward, backward = self.forward, self.backward
-        sent_j = (forward.sent_bytes + backward.sent_bytes) * chip.energy.link_j_per_byte
-        return Draw(
-            directions=(forward.timing, backward.timing),
-            energy_j=forward.cost.energy_j + backward.cost.energy_j + sent_j,
-            core_j=forward.cost.core_j + backward.cost.core_j,
-            slowest_frac=slowest_frac,
-        )
+        """Seconds of the backward pass that could be a later pass: the weight gradients' share of it."""
+        return self.backward.time_s * self.backward.weight_frac
 
 
 COSTS = tuple(field.name for field in fields(Cost))
 # Rows that time and energy of a step follow from come first, then those that only tell where the time goes.
 _TIMED_ROWS = (
-    *(("cost", COSTS.index(name)) for name in ("compute_s", "clocked_s", "energy_j", "core_j", "host_s")),
+    *(("cost", COSTS.index(name)) for name in ("compute_s", "clocked_s", "energy_j", "core_j", "host_s", "flop")),
     *(("core", COSTS.index(name)) for name in ("compute_s", "clocked_s")),
     *((name, axis) for name in ("blocking_s", "overlappable_s") for axis in range(len(COMM_AXES))),
     ("sent_bytes", 0),
-    ("weight_s", 0),
+    ("weight_flop", 0),
+    ("recompute_s", 0),
 )
 _ALL_ROWS = (
     *((part, index) for part in ("cost", "core") for index in range(len(COSTS))),
     *((name, axis) for name in ("blocking_s", "overlappable_s") for axis in range(len(COMM_AXES))),
-    *((name, 0) for name in ("sent_bytes", "weight_s", "recompute_s")),
+    *((name, 0) for name in ("sent_bytes", "weight_flop", "recompute_s")),
     *(("limits_s", limit) for limit in range(len(LIMITS))),
 )
 _ORDER = tuple(dict.fromkeys((*_TIMED_ROWS, *_ALL_ROWS)))
@@ -338,7 +375,7 @@ def _work(rows: Sequence[Amount], compute_slowdown_frac: tuple[float, ...]) -> W
         overlappable_s=part["overlappable_s"],
         sent_bytes=part["sent_bytes"][0],
         recompute_s=part["recompute_s"][0],
-        weight_s=part["weight_s"][0],
+        weight_flop=part["weight_flop"][0],
         limits_s=part["limits_s"],
         compute_slowdown_frac=compute_slowdown_frac,
     )
@@ -400,22 +437,27 @@ def entered(work: StageWork, chip: Running) -> StageWork:
 
 
 def sustained(work: StageWork, chip: Running, num_devices: int) -> StageWork:
-    """The stage at its sustained clock: the power limit sets the clock, and the slowest of all devices the pace.
+    """The stage at its sustained clocks: the power limit sets one for each direction, the slowest device the pace.
+
+    A regulator averages over milliseconds, and a pass of a stage takes as long. With one clock for both, a backward
+    pass that took less time, and so drew more, would slow the forward pass.
 
     Energy is that of the mean device, which waits for the slowest. Only waits for the host and for communication that
     the slowest device has too let it cool: else a faster host would lower the clock of a device that never waited for
     it, and ranks that come later to collectives raise it, and shorten the step.
     """
     behind_frac = slowest_frac(num_devices, chip.calibration.clock_spread_frac)
-    limit_frac = sustained_clock_frac(work.draw(chip, behind_frac), chip)
-    clock_frac = behind_frac * limit_frac
+    drawn = both(work.forward.draw(chip, behind_frac), work.backward.draw(chip, behind_frac))
+    limit_fracs = sustained_clock_frac(drawn, chip)
     forward, backward = (
-        _at_two_clocks(direction, clock_frac, limit_frac) for direction in (work.forward, work.backward)
+        _at_two_clocks(direction, behind_frac * limit_frac, limit_frac)
+        for direction, limit_frac in zip((work.forward, work.backward), limit_fracs, strict=True)
     )
-    return StageWork(forward=forward, backward=backward, clock_frac=clock_frac)
+    return StageWork(forward=forward, backward=backward)
 
 
 def _at_two_clocks(work: Work, clock_frac: Amount, limit_frac: Amount) -> Work:
     """`work` with its time at `clock_frac` and its energy at `limit_frac`."""
     slow, drawn = work.at_clock(clock_frac), at_clock(work.cost, limit_frac)
-    return replace(slow, cost=replace(slow.cost, energy_j=drawn.energy_j, core_j=drawn.core_j))
+    cost = replace(slow.cost, energy_j=drawn.energy_j, core_j=drawn.core_j)
+    return replace(slow, cost=cost, clock_frac=clock_frac)

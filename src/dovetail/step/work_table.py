@@ -184,9 +184,9 @@ def computed(
     by_kind = (columns @ sums.kinds).reshape(len(COSTS), num_cuts, DIRECTIONS, 2, num_policies).transpose(2, 3, 0, 1, 4)
     for index, name in enumerate(("cost", "core")):
         found[:, ROWS[name]] = by_kind[:, index]
+    found[:, ROWS["weight_flop"]] = _by_direction(columns[COSTS.index("flop")] @ sums.weights, num_cuts)
     times = columns[COSTS.index("compute_s")]
-    shares = (times @ sums.shares).reshape(num_cuts, DIRECTIONS, 2, num_policies)
-    found[:, ROWS["recompute_s"] + ROWS["weight_s"]] = shares.transpose(1, 2, 0, 3)
+    found[:, ROWS["recompute_s"]] = _by_direction(times @ sums.recompute, num_cuts)
     found[1, HOST] += sums.has_rerun * calibration.host_rerun_s
     if limit is None:
         return found[:, :NUM_TIMED]
@@ -195,6 +195,11 @@ def computed(
     limits = (waits @ sums.directions).reshape(-1, num_cuts, DIRECTIONS, num_policies)
     found[:, ROWS["limits_s"]] = limits.transpose(2, 0, 1, 3)
     return found
+
+
+def _by_direction(sums: FloatArray, num_cuts: int) -> FloatArray:
+    """Cuts by directions and policies, as directions by one row by cuts by policies."""
+    return sums.reshape(num_cuts, DIRECTIONS, 1, -1).transpose(1, 2, 0, 3)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

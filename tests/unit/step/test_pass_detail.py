@@ -96,7 +96,8 @@ def test_halves_of_a_backward_pass_have_their_operators_and_share_what_is_waited
 
 
 def test_operators_are_stretched_to_what_weight_gradients_take_and_collectives_are_not():
-    [layer, head] = _stretched([LAYER, HEAD], 1.5)
-    assert [piece.time_s for piece in layer.pieces] == [3.0, 0.5, 1.5]
-    assert [piece.time_s for piece in head.pieces] == [1.5]
-    assert _stretched([HEAD], 0.0) == [HEAD]
+    own_s = sum(piece.time_s for one in (LAYER, HEAD) for piece in one.pieces if not (piece.axis or piece.is_weight))
+    [layer, head] = _stretched([LAYER, HEAD], 2 * own_s, 1.5)
+    assert [piece.time_s for piece in layer.pieces] == [2 * LAYER.pieces[0].time_s, 0.5, 1.5]
+    assert [piece.time_s for piece in head.pieces] == [2 * HEAD.pieces[0].time_s]
+    assert _stretched([HEAD], HEAD.pieces[0].time_s, 0.0) == [HEAD]

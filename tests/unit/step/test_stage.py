@@ -120,8 +120,10 @@ def test_context_exchange_hides_behind_the_attention_core_however_fast_the_clock
 
 
 def test_weight_gradients_that_are_put_off_take_their_share_of_the_waits_along():
-    found = StageWork(forward=Work(), backward=replace(WORK, weight_s=4.0))
+    counted = replace(WORK, cost=replace(WORK.cost, flop=10.0), weight_flop=4.0)
+    found = StageWork(forward=Work(), backward=counted)
     assert found.deferrable_wgrad_s == pytest.approx(0.4 * WORK.time_s)
+    assert StageWork(forward=Work(), backward=Work()).deferrable_wgrad_s == 0.0
 
 
 def test_no_work_is_none_at_any_clock():
@@ -133,12 +135,12 @@ def test_a_stage_that_draws_too_much_runs_at_the_clock_its_power_leaves_it():
     assert quiet.clock_frac == 1.0
     limited = stage(H200, batch=32)
     assert 0.5 < limited.clock_frac < 1.0
-    assert quiet.draw(H200).power_w(H200, 1.0) > H200.tdp_w
-    assert quiet.draw(H200).power_w(H200, limited.clock_frac) == pytest.approx(
-        H200.tdp_w, rel=1e-6
-    )  # style: a tolerance
     for slow, full in ((limited.forward, quiet.forward), (limited.backward, quiet.backward)):
-        assert slow.cost.compute_s == pytest.approx(at_clock(full.cost, limited.clock_frac).compute_s)
+        assert full.draw(H200).power_w(H200, 1.0) > H200.tdp_w
+        assert full.draw(H200).power_w(H200, slow.clock_frac) == pytest.approx(
+            H200.tdp_w, rel=1e-6
+        )  # style: a tolerance
+        assert slow.cost.compute_s == pytest.approx(at_clock(full.cost, slow.clock_frac).compute_s)
         assert slow.cost.compute_s > full.cost.compute_s
         assert slow.cost.energy_j < full.cost.energy_j
 
@@ -181,15 +183,26 @@ def test_a_fused_block_is_recomputed_without_a_word_from_the_host():
 def test_power_is_idle_power_work_and_links_over_the_time_that_passes():
     work = replace(WORK, sent_bytes=1000.0)
     chip = replace(H200, energy=replace(H200.energy, idle_w=40.0, link_j_per_byte=0.01))
-    found = StageWork(forward=work, backward=work)
-    assert found.draw(chip).power_w(chip, 1.0) == pytest.approx(40 + 2 * (100 + 10) / (2 * work.time_s))
-    assert StageWork(forward=Work(), backward=Work()).draw(chip).power_w(chip, 1.0) == 40.0
+    assert work.draw(chip).power_w(chip, 1.0) == pytest.approx(40 + (100 + 10) / work.time_s)
+    assert Work().draw(chip).power_w(chip, 1.0) == 40.0
 
 
 def test_at_a_slower_clock_a_stage_draws_what_is_left_of_its_energy_over_its_longer_time():
-    found = StageWork(forward=WORK, backward=WORK)
     drawn_w = H200.energy.idle_w + at_clock(WORK.cost, 0.5).energy_j / WORK.time_at_s(0.5)
-    assert found.draw(H200).power_w(H200, 0.5) == pytest.approx(drawn_w)
+    assert WORK.draw(H200).power_w(H200, 0.5) == pytest.approx(drawn_w)
+
+
+def test_a_backward_pass_that_draws_more_leaves_the_forward_pass_its_clock():
+    """With one clock for both, more bandwidth that serves the backward pass alone would slow the forward pass."""
+    limit_j = 2 * (H200.tdp_w - H200.energy.idle_w) * WORK.cost.compute_s
+    hot = replace(WORK, cost=replace(WORK.cost, energy_j=limit_j, core_j=limit_j))
+    cool, both_hot = (
+        sustained(StageWork(forward=forward, backward=hot), H200, num_devices=1) for forward in (WORK, hot)
+    )
+    assert cool.forward.clock_frac > both_hot.forward.clock_frac
+    assert cool.backward.clock_frac == pytest.approx(both_hot.backward.clock_frac)
+    clocks = sorted((cool.forward.clock_frac, cool.clock_frac, cool.backward.clock_frac))
+    assert clocks[1] == cool.clock_frac
 
 
 def test_entering_a_pass_costs_its_host_once():

@@ -16,15 +16,15 @@ from dovetail.units import BITS_PER_BYTE, PICO
 
 # At full clock and voltage, from thirteen loads of 2.5 s (docs/model/power.md). Copies draw 116.5 pJ/byte above idle;
 # of it 30 pJ/byte are laid to the shared SRAM and the way to the cores (CMEM at 7 nm: 15-19 pJ/byte, without that way).
-# Large GEMMs slow to 0.774 of full clock at 700 W: 0.98 pJ/FLOP beside their SRAM traffic. GELU: 7.4 pJ a lane slot.
+# Large GEMMs slow to 0.774 of full clock at 700 W: 1.01 pJ/FLOP beside their SRAM traffic. GELU: 7.4 pJ a lane slot.
 GH100_ENERGY = EnergyCosts(
-    tensor_j_per_flop=0.98 * PICO,
+    tensor_j_per_flop=1.01 * PICO,
     vector_j_per_flop=7.4 * PICO,
     sram_j_per_byte=30 * PICO,
     hbm_j_per_byte=86.5 * PICO,
     link_j_per_byte=1.3 * BITS_PER_BYTE * PICO,  # NVLink4, about 1.3 pJ/bit (NVIDIA, Hot Chips 34, 2022, recalled)
     idle_w=H200_IDLE_W,
-    still_frac=0.31,  # one load: products of zeros draw 401 W where those of random data meet the limit
+    still_frac=0.30,  # one load: products of zeros draw 401 W where those of random data meet the limit
 )
 SUSTAINED_POWER_RATIO = 0.85  # of what the limit leaves above idle: the rest is SRAM and HBM
 POWER_LIMITED_SOURCE = (

@@ -1,13 +1,15 @@
 """The least that a block can take on any stage: seconds by sender and recompute policy, which add up to lower bounds.
 
 A stage's time is not the sum of its blocks': compute of one hides communication of another, the host queues ahead, and
-the power limit sets one clock for all. But it is never below a sum of what this module gives (docs/model/planning.md):
+the power limit sets one clock for all of a direction. But it is never below a sum of what this module gives, forward
+and backward (docs/model/planning.md):
 
 - Without the host, time is a convex and homogeneous function of amounts that add up, so it lies above each of its
   tangents. The one taken is that of the most frequent layer. Where axes cost compute differently, each counts as the
   one that costs least.
-- Whatever clock c a stage settles at: if c <= c0, it takes at least its time at c0; if c >= c0, it spends at least its
-  energy at c0, and the power limit says in how long. c0 is the clock of the most frequent layer.
+- Whatever clock c a stage's passes of a direction settle at: if c <= c0, they take at least their time at c0; if
+  c >= c0, they spend at least their energy at c0, and the power limit says in how long. c0 is the clock of the most
+  frequent layer.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import numpy as np
 from dovetail.cost.cost import Cost
 from dovetail.cost.power import at_clock, sustained_clock_frac
 from dovetail.parallel.plan import RECOMPUTE_POLICIES
-from dovetail.step.work import COMM_AXES, Running, StageWork, Work, slowest_frac, stage_work
+from dovetail.step.work import COMM_AXES, Running, StageWork, Work, both, slowest_frac, stage_work
 from dovetail.step.work_table import WorkTable
 from dovetail.units import Amount
 from dovetail.workload.graph import BoolArray, FloatArray, Graph
@@ -63,23 +65,25 @@ def block_lower_bounds(graph: Graph, table: WorkTable) -> BlockLowerBounds:
     works = [stage_work(work, chip.endpoint_kind) for work in table.works]
     compute_slowdown_fracs = _held_fracs(works)
     ways = [_keeping_all(way) for way in (works[usual].forward, works[usual].backward)]
-    clock_frac = np.asarray(sustained_clock_frac(StageWork(forward=ways[0], backward=ways[1]).draw(chip), chip))
-    tangents = [_tangent(way, 1 / (clock_frac * slowest), compute_slowdown_fracs) for way in ways]
-    # at full clock, or waiting for the host, the first argument is enough: no clock makes such a stage faster
-    clock_frac = np.where(tangents[0].is_host | tangents[1].is_host, 1.0, clock_frac)
-    is_free = clock_frac == 1.0
-    slow_s = [_time_s(work, tangents, 1 / (clock_frac * slowest)) for work in works]
-    quick_s = [_time_s(work, tangents, np.full_like(clock_frac, 1 / slowest)) for work in works]
-    paid_s = [_paid_s(work, tangents, clock_frac, slowest, chip) for work in works]
-    is_paid = ~is_free & (paid_s[usual] > quick_s[usual])[:, [_NONE]]
-    called_s = chip.calibration.host_call_s + chip.calibration.host_backward_s
-    return BlockLowerBounds(
-        time_s=tuple(
-            np.where(is_free, slow, np.minimum(slow, np.where(is_paid, paid, quick)))
-            for slow, quick, paid in zip(slow_s, quick_s, paid_s, strict=True)
-        ),
-        call_s=np.where(is_paid, called_s, 0.0)[:, 0],
-    )
+    clock_fracs = np.asarray(sustained_clock_frac(both(*(way.draw(chip) for way in ways)), chip))
+    time_s, call_s = [np.zeros(()) for _ in works], np.zeros(())
+    calls_s = (chip.calibration.host_call_s, chip.calibration.host_backward_s)
+    for place, (name, called_s) in enumerate(zip(("forward", "backward"), calls_s, strict=True)):
+        tangent = _tangent(ways[place], 1 / (clock_fracs[place] * slowest), compute_slowdown_fracs)
+        # at full clock, or waiting for the host, the first argument is enough: no clock makes such a pass faster
+        clock_frac = np.where(tangent.is_host, 1.0, clock_fracs[place])
+        is_free = clock_frac == 1.0
+        of_blocks = [getattr(work, name) for work in works]
+        slow_s = [_way_s(work, tangent, 1 / (clock_frac * slowest)) for work in of_blocks]
+        quick_s = [_way_s(work, tangent, np.full_like(clock_frac, 1 / slowest)) for work in of_blocks]
+        paid_s = [_paid_s(work, tangent, clock_frac, slowest, chip) for work in of_blocks]
+        is_paid = ~is_free & (paid_s[usual] > quick_s[usual])[:, [_NONE]]
+        time_s = [
+            total + np.where(is_free, slow, np.minimum(slow, np.where(is_paid, paid, quick)))
+            for total, slow, quick, paid in zip(time_s, slow_s, quick_s, paid_s, strict=True)
+        ]
+        call_s = call_s + np.where(is_paid, called_s, 0.0)[:, 0]
+    return BlockLowerBounds(time_s=tuple(time_s), call_s=call_s)
 
 
 def _keeping_all(work: Work) -> Work:
@@ -146,28 +150,19 @@ def _way_s(work: Work, tangent: _Tangent, slower: Amount) -> Amount:
     return np.where(tangent.is_host, work.cost.host_s, running_s)
 
 
-def _time_s(work: StageWork, tangents: list[_Tangent], slower: Amount) -> FloatArray:
-    ways = zip((work.forward, work.backward), tangents, strict=True)
-    return np.asarray(sum(_way_s(way, tangent, slower) for way, tangent in ways))
-
-
-def _paid_s(
-    work: StageWork, tangents: list[_Tangent], clock_frac: FloatArray, slowest: float, chip: Running
-) -> FloatArray:
+def _paid_s(work: Work, tangent: _Tangent, clock_frac: FloatArray, slowest: float, chip: Running) -> FloatArray:
     """Seconds in which the power limit grants what `work` spends at `clock_frac`, and what the slowest device adds.
 
     The limit holds for all of the time, of which the tangent may leave a part out: at most what the blocks' own times
     are above it, host included, since those of a sum are never above the sum of theirs.
     """
     limit_w = chip.tdp_w - chip.energy.idle_w
-    spent_j, left_out_s = 0.0, 0.0
-    for way, tangent in zip((work.forward, work.backward), tangents, strict=True):
-        spent_j = spent_j + at_clock(way.cost, clock_frac).energy_j + way.sent_bytes * chip.energy.link_j_per_byte
-        ends = (1.0, 1 / clock_frac)  # a convex function of the slowdown is greatest at one of them
-        above_s = [_covered_s(way, tangent, slower) - _most_hidden_s(way, slower) for slower in ends]
-        waits_s = np.maximum(0.0, way.cost.host_s - way.cost.compute_s - sum(way.blocking_s))
-        least, most = tangent.compute_slowdown_fracs
-        dearer_s = (most - least) * _most_hidden_s(way, 1 / clock_frac)  # where axes cost more than the least does
-        left_out_s = left_out_s + (1 - least) * np.maximum(*above_s) + waits_s + dearer_s
-    more_s = _time_s(work, tangents, 1 / slowest) - _time_s(work, tangents, 1.0)
+    spent_j = at_clock(work.cost, clock_frac).energy_j + work.sent_bytes * chip.energy.link_j_per_byte
+    ends = (1.0, 1 / clock_frac)  # a convex function of the slowdown is greatest at one of them
+    above_s = [_covered_s(work, tangent, slower) - _most_hidden_s(work, slower) for slower in ends]
+    waits_s = np.maximum(0.0, work.cost.host_s - work.cost.compute_s - sum(work.blocking_s))
+    least, most = tangent.compute_slowdown_fracs
+    dearer_s = (most - least) * _most_hidden_s(work, 1 / clock_frac)  # where axes cost more than the least does
+    left_out_s = (1 - least) * np.maximum(*above_s) + waits_s + dearer_s
+    more_s = _way_s(work, tangent, 1 / slowest) - _way_s(work, tangent, 1.0)
     return np.asarray(spent_j / limit_w - left_out_s + more_s)

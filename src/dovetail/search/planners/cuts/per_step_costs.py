@@ -25,7 +25,7 @@ def per_step_of_cuts_s(context: PlanContext, row: int, stages: PlanStages, cuts:
     [(_, columns)] = by_stages(context, [group := stage_shape_group(context.plans, np.array([row]), runs)])
     assembly = Assembly(context, group, columns)
     update_s = columns.update_s[columns.update_of[0]]
-    exposed_s, update_s = assembly.exposed_s[0][place].max(axis=1), update_s[place].max(axis=1)
+    exposed_s, update_s = assembly.exposed_in_s(place).max(axis=1), update_s[place].max(axis=1)
     return np.asarray(assembly.tied_s[0] + exposed_s + update_s)
 
 
