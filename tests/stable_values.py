@@ -24,6 +24,7 @@ from dovetail.search.codesign.scoring import CasePlan
 from dovetail.search.designs import Limits
 from dovetail.search.mining.load import TrainingJob
 from dovetail.search.planners.plan_space import PlanSpace
+from dovetail.stable_names import TYPES
 from dovetail.workload.graph import Block
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.recorded.captured import Captured
@@ -72,8 +73,17 @@ def filled(kind: type, names: Mapping[str, Mapping[str, str]]) -> Any:
     for name, hint in _hints(kind).items():
         own = names[kind.__name__]
         content = _content(hint, own[name], names) if name in own else defaults[name]
+        if name in own and (switches := _switches(kind, name)):
+            content = switches[_content(bool, own[name], names)]
         object.__setattr__(value, name, content)
     return value
+
+
+def _switches(kind: type, name: str) -> dict[bool, str]:
+    """Of a field that disks know as a switch and that holds a name now: the name of each position."""
+    stable = next((field for field in TYPES[kind.__name__].fields if field.python == name), None)
+    values = stable.old_values.items() if stable is not None else ()
+    return {old: new for new, old in reversed(list(values)) if isinstance(old, bool)}
 
 
 def _content(hint: Any, label: str, names: Mapping[str, Mapping[str, str]]) -> Any:

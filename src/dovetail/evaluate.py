@@ -28,6 +28,7 @@ from dovetail.step.pipelines import check_schedule, pipeline_shape, pipelines, s
 from dovetail.step.step import PlanSteps, Step
 from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
+from dovetail.workload.scaling_recipes import check_format
 from dovetail.workload.workload import Workload
 
 PERTURBATION_FRAC = 0.10  # how much more of a resource an elasticity asks about
@@ -170,6 +171,7 @@ def evaluate(workload: Workload, cluster: AnyCluster, plan: Plan, *, has_changes
     """
     graph = workload.training_graph()
     plan = forward_plan(plan) if workload.is_forward_only else plan
+    check_formats(workload.precision, cluster)
     check_plan(plan, graph, cluster.num_devices)
     check_schedule(plan, plan.num_microbatches(graph.batch))
     plan = on_pools(plan, cluster)
@@ -197,6 +199,14 @@ def evaluate(workload: Workload, cluster: AnyCluster, plan: Plan, *, has_changes
         elasticities=_elasticities(steps, cluster, plan, step.step_s) if has_changes else (),
         goodput=_goodput(workload, sharded, steps, cluster, step.step_s),
     )
+
+
+def check_formats(precision: Precision, cluster: AnyCluster) -> None:
+    """Raises `NotModelled` where a chip of `cluster` does not multiply what the scaling recipe makes."""
+    if precision.scaling is not None:
+        for pool in pools_of(cluster):
+            chip = pool.chip
+            check_format(precision.scaling, chip.name, chip.vendor, dict(chip.tensor.rates))
 
 
 def _goodput(

@@ -33,7 +33,7 @@ class StableField:
     stable: str
     is_later: bool = False  # added after 0.1: left out where it is `absent`
     absent: Any = None
-    old_values: Mapping[str, str] = field(default_factory=dict)  # of values that are names: what disks call them
+    old_values: Mapping[str, Any] = field(default_factory=dict)  # of values that are names: what disks call them
 
     def stable_value(self, value: Any) -> Any:
         """`value` as it is called on disk."""
@@ -67,7 +67,7 @@ def _stable(
     *,
     version: int = 1,
     later: Mapping[str, Any] = NONE,
-    values: Mapping[str, Mapping[str, str]] = NONE,
+    values: Mapping[str, Mapping[str, Any]] = NONE,
 ) -> StableType:
     """`fields` in order, each as `stable` or as `python=stable`; so are the keys of `later`, each with its `absent`.
 
@@ -186,8 +186,9 @@ TYPES: Mapping[str, StableType] = {
     "Precision": _stable(
         "Precision",
         "optimizer compute weights gradients moments loss has_master_weights has_momentum "
-        "has_persistent_gradients=are_gradients_standing has_current_scaling=has_current_scales "
+        "has_persistent_gradients=are_gradients_standing recipe=has_current_scales "
         "has_unfused_accumulation=adds_apart has_autocast_weights=casts_at_use has_compute_gradients",
+        values={"recipe": {"": False, "delayed": False, "nvfp4": False, "current": True}},
     ),
     "Limits": _stable("Limits", "area_mm2 power_w"),
     "Design": _stable("Design", "num_tensor num_rows num_cols num_vector num_lanes"),
@@ -195,10 +196,14 @@ TYPES: Mapping[str, StableType] = {
     "Plan": _stable(
         "Plan",
         "tensor_parallel sequence_parallel context_parallel context_comm_type=context_exchange pipeline_parallel "
-        "interleave schedule data_parallel expert_parallel expert_tensor_parallel deduplicated_dispatch=sends_once "
+        "interleave schedule data_parallel expert_parallel expert_tensor_parallel dispatcher=sends_once "
         "zero_stage microbatch recompute recompute_layers layers_per_stage stage_pools=stage_parts offload_optimizer "
         "offload_activations_frac framework axis_order overlap",
-        values={"recompute": _POLICIES, "framework": {"megatron-lm": "megatron"}},
+        values={
+            "recompute": _POLICIES,
+            "framework": {"megatron-lm": "megatron"},
+            "dispatcher": {"all-to-all": False, "deepep": True},
+        },
     ),
     "Overlap": _stable("Overlap", "data tensor context expert pipeline host routing"),
     "PlanSpace": _stable(

@@ -55,7 +55,7 @@ ELSEWHERE = {
     "data_parallel",
     "expert_parallel",
     "expert_tensor_parallel",
-    "deduplicated_dispatch",
+    "dispatcher",
     "stage_pools",
     "framework",
 }

@@ -71,7 +71,7 @@ def plans_for(draw: st.DrawFn, shape: Transformer) -> Plan:
         data_parallel=dp,
         expert_parallel=ep,
         expert_tensor_parallel=draw(st.sampled_from([1, tp])) if has_experts else 1,
-        deduplicated_dispatch=draw(st.booleans()),
+        dispatcher=draw(st.sampled_from(("all-to-all", "deepep", "hybridep", "all-gather"))),
         zero_stage=draw(st.integers(0, 3)),
         microbatch=draw(st.integers(1, 3)),
         recompute=recompute,

@@ -74,7 +74,7 @@ def plans(draw: st.DrawFn) -> Plan:
         data_parallel=max(1, NUM_DEVICES // (tensor * context * stages)),
         expert_parallel=experts,
         expert_tensor_parallel=draw(st.sampled_from((1, tensor))),
-        deduplicated_dispatch=draw(st.booleans()),
+        dispatcher=draw(st.sampled_from(("all-to-all", "deepep", "hybridep", "all-gather"))),
         zero_stage=draw(st.integers(0, 3)),
         microbatch=draw(st.sampled_from((1, 1, 2))),
         recompute=(draw(st.sampled_from(RECOMPUTE_POLICIES)),),

@@ -47,7 +47,7 @@ def plans(draw: st.DrawFn) -> Plan:
         data_parallel=32 // (tensor * pipeline),
         expert_parallel=draw(st.sampled_from((1, 2, 4))),
         expert_tensor_parallel=draw(st.sampled_from((1, tensor))),
-        deduplicated_dispatch=draw(st.booleans()),
+        dispatcher=draw(st.sampled_from(("all-to-all", "deepep", "hybridep", "all-gather"))),
         zero_stage=draw(st.integers(0, 3)),
         recompute=(draw(st.sampled_from(RECOMPUTE_POLICIES)),),
         overlap=Overlap(expert=draw(st.booleans()), routing=draw(st.booleans())),

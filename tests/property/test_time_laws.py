@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dovetail.comm.collectives import collectives
-from dovetail.comm.collectives.all_to_all import deduplicated_all_to_all_s
+from dovetail.comm.dispatch import deduplicated_dispatch_s
 from dovetail.cost.cost import Cost
 from dovetail.evaluate import Outcome, evaluate
 from dovetail.hardware.catalog import chips
@@ -61,7 +61,7 @@ def plans(draw: st.DrawFn) -> Plan:
         data_parallel=64 // (tensor * pipeline * context),
         expert_parallel=experts,
         expert_tensor_parallel=1,
-        deduplicated_dispatch=draw(st.booleans()),
+        dispatcher=draw(st.sampled_from(("all-to-all", "deepep", "hybridep", "all-gather"))),
         zero_stage=draw(st.integers(0, 3)),
         recompute=(draw(st.sampled_from(RECOMPUTE_POLICIES)),),
         axis_order=tuple(draw(st.permutations(("tp", "cp", "dp", "pp")))),
@@ -242,9 +242,9 @@ def test_a_collective_never_beats_its_ports_and_never_falls_with_size(
 def test_rows_sent_once_never_take_longer_than_every_copy_of_them(
     group: tuple[Span, ...], payload_bytes: float, num_copies: int
 ) -> None:
-    per_step_s = deduplicated_all_to_all_s(payload_bytes, group, 0.8, num_copies)
+    per_step_s = deduplicated_dispatch_s(payload_bytes, group, 0.8, None, num_copies)
     assert per_step_s <= collectives["all-to-all"](payload_bytes, group, 0.8) * (1 + 1e-12)  # style: a tolerance
-    assert per_step_s >= deduplicated_all_to_all_s(payload_bytes, group, 0.8, num_copies + 1) * (
+    assert per_step_s >= deduplicated_dispatch_s(payload_bytes, group, 0.8, None, num_copies + 1) * (
         1 - 1e-12
     )  # style: same
 

@@ -197,12 +197,12 @@ def test_operators_and_dtypes_of_0_1_keep_their_places():
 @pytest.mark.parametrize("stable", LEFT_OUT)
 def test_what_kept_plans_and_files_leave_out_is_still_the_default(stable):
     name = next(name for name, kind in TYPES.items() if kind.stable == stable)
-    python = {field.stable: field.python for field in TYPES[name].fields}
+    stably = {field.stable: field for field in TYPES[name].fields}
     own = {field.name: field for field in fields(reached()[name])}
-    now = {
-        field: own[python[field]].default if own[python[field]].default_factory is MISSING else ()
-        for field in LEFT_OUT[stable]
-    }
+    now = {}
+    for field in LEFT_OUT[stable]:
+        kept = own[stably[field].python]
+        now[field] = stably[field].stable_value(kept.default if kept.default_factory is MISSING else ())
     assert now == LEFT_OUT[stable]
 
 

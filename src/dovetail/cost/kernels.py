@@ -90,6 +90,14 @@ FORWARD: dict[str, tuple[Kernel, ...]] = {
     ),
     "bias_grad": _one(1, 0, access=Access.COLUMN_SUM),
     "embedding_bag": (_SMALL, Kernel(access=Access.BAG)),
+    "amax": (Kernel(writes=0), _SMALL),  # and the scale from it
+    # times the weights of rows, which are fp32; added; then joined, and cast
+    "expert_bias": (
+        Kernel(reads=0, writes=0, side_bytes=4),
+        Kernel(writes=0, side_bytes=8),
+        Kernel(reads=0, writes=0, side_bytes=8),
+        Kernel(reads=0, side_bytes=4),
+    ),
 }
 # An optimizer's element-wise step over many tensors at once: PyTorch's fused and foreach forms.
 UPDATE = (_SMALL, Kernel(reads=0, writes=0, takes_side=True, access=Access.CHUNK))
@@ -106,6 +114,17 @@ BACKWARD: dict[str, Launches] = {
         kernels=(Kernel(reads=0, is_on_table=True), Kernel(side_bytes=8, access=Access.SCATTER)), num_gradients=1
     ),
     "bias_grad": Launches(kernels=FORWARD["bias_grad"], num_gradients=1),
+    "amax": Launches(kernels=FORWARD["amax"]),
+    # of the bias and of the weights of rows, a product and its sum each; cast before, cast back and joined after
+    "expert_bias": Launches(
+        kernels=(
+            *(Kernel(reads=0, writes=0, side_bytes=8), Kernel(reads=0, writes=0, side_bytes=4)) * 2,
+            Kernel(writes=0, side_bytes=4),
+            Kernel(reads=0, side_bytes=4),
+            Kernel(),
+        ),
+        num_gradients=1,
+    ),
 }
 FUSED_FORWARD: dict[str, tuple[Kernel, ...]] = {
     "silu_mul": _one(2, 1, lane_slots=32),

@@ -49,6 +49,9 @@ FRAMEWORK_NAMES = {
     "recompute_granularity": "recompute",
     "cp_comm_type": "context_comm_type",
     "pipeline_parallel_schedule": "schedule",
+    "moe_token_dispatcher_type": "dispatcher",
+    "moe_flex_dispatcher_backend": "dispatcher",
+    "expert_parallel_comm_backend": "dispatcher",
 }
 ALIASES = SHORT_NAMES | FRAMEWORK_NAMES
 # The decisions that have an option of their own, by its name.

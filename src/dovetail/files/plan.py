@@ -19,6 +19,7 @@ from dovetail.files.schema import Shape, Text, checked, shape_of, values_of, wri
 from dovetail.files.text import is_file
 from dovetail.files.tree import node_of
 from dovetail.parallel.check import check_plan
+from dovetail.parallel.dispatchers import ALL_TO_ALL, DEEPEP
 from dovetail.parallel.plan import Overlap, Plan
 from dovetail.parallel.recipes import plans
 from dovetail.step.pipelines import check_schedule
@@ -26,10 +27,12 @@ from dovetail.workload.graph import Graph
 
 OLD_NAMES = {  # as 0.1 wrote them: still read
     "context_exchange": "context_comm_type",
-    "sends_once": "deduplicated_dispatch",
     "stage_parts": "stage_pools",
 }
 
+OLD_SWITCHES = {  # switches of 0.1 that have become names: what they were, what it is now, and what on and off are
+    old: ("dispatcher", {True: DEEPEP, False: ALL_TO_ALL}) for old in ("sends_once", "deduplicated_dispatch")
+}
 FULLY_SHARDED = ("fsdp", "fsdp1", "fsdp2")  # PyTorch's words for ZeRO-3
 NOTHING: Over = MappingProxyType({})
 Draft = dict[str, Any]  # the decisions taken so far, by field of Plan; what is left out is decided by `plan_of`
@@ -174,6 +177,13 @@ def _long_names(entry: Entry) -> tuple[dict[str, Any], dict[str, str]]:
                 raise entry.child(short).refused(f"{short} and {long} are one thing said twice; remove {short} {kept}")
             written[long] = written.pop(short)
             keys[long] = short
+    for old, (new, names) in OLD_SWITCHES.items():
+        if old in written:
+            if new in written:
+                raise entry.child(old).refused(f"{old} and {new} are one thing said twice; remove {old}")
+            if not isinstance(written[old], bool):
+                raise entry.child(old).refused(f"{old} must be true or false; say {new}: {DEEPEP} instead")
+            written[new], keys[new] = names[written.pop(old)], old
     if isinstance(written.get("recompute"), dict):  # tensors with their places, as a mapping or as one text
         written["recompute"] = ",".join(f"{tensor}={place}" for tensor, place in written["recompute"].items())
     return written, keys

@@ -57,7 +57,6 @@ _WRITTEN: dict[type, dict[str, str]] = {
         "has_momentum": "momentum",
         "has_persistent_gradients": "persistent_gradients",
         "has_compute_gradients": "compute_gradients",
-        "has_current_scaling": "current_scaling",
         "has_unfused_accumulation": "unfused_accumulation",
         "has_autocast_weights": "autocast_weights",
     },
@@ -95,7 +94,6 @@ _WRITTEN: dict[type, dict[str, str]] = {
 _OLD_KEYS: dict[type, dict[str, str]] = {
     Precision: {
         "standing_gradients": "persistent_gradients",
-        "current_scales": "current_scaling",
         "adds_apart": "unfused_accumulation",
         "casts_at_use": "autocast_weights",
     },
@@ -111,6 +109,10 @@ _OLD_KEYS: dict[type, dict[str, str]] = {
     },
     EnergyCosts: {"still_frac": "data_independent_frac"},
 }
+# Switches as 0.1 and later had them that have become names: what it is called now, and what on and off stand for.
+_OLD_SWITCHES: dict[type, dict[str, tuple[str, dict[bool, str]]]] = {
+    Precision: dict.fromkeys(("current_scales", "current_scaling"), ("recipe", {True: "current", False: ""})),
+}
 _NOT_WRITTEN = {"sources", "facts", "measured", "is_forward_only"}  # kept by us, or an option
 
 T = TypeVar("T", bound="DataclassInstance")
@@ -121,12 +123,19 @@ class Shape(BaseModel):
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True, defer_build=True)
     old_keys: ClassVar[Mapping[str, str]] = {}
+    old_switches: ClassVar[Mapping[str, tuple[str, dict[bool, str]]]] = {}
 
     @model_validator(mode="before")
     @classmethod
     def _by_new_keys(cls, written: Any) -> Any:
-        if not isinstance(written, dict) or not cls.old_keys.keys() & written.keys():
+        if not isinstance(written, dict) or not (cls.old_keys.keys() | cls.old_switches.keys()) & written.keys():
             return written
+        for old, (new, names) in cls.old_switches.items():
+            if old in written:
+                if new in written or not isinstance(written[old], bool):
+                    message = f"{old} is an old switch for {new}; say {new}: {names[True]}, or remove {old}"
+                    raise PydanticCustomError("told", "{message}", {"message": message})
+                written = {key: value for key, value in written.items() if key != old} | {new: names[written[old]]}
         for old, new in cls.old_keys.items():
             if old in written and new in written:
                 message = f"{old} is the old name of {new}; remove {old}"
@@ -273,6 +282,7 @@ def shape_of(value_type: type[DataclassInstance], *, is_partial: bool = False) -
         )
     shape = create_model(f"{value_type.__name__}Shape", __base__=Shape, **members)
     shape.old_keys = _OLD_KEYS.get(value_type, {})
+    shape.old_switches = _OLD_SWITCHES.get(value_type, {})
     return shape
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from dovetail.columns import check_rows, distinct
 from dovetail.errors import InvalidInput, did_you_mean, require_positive
+from dovetail.parallel.dispatchers import ALL_TO_ALL, OLD_SWITCH, dispatcher_named, dispatchers
 from dovetail.parallel.frameworks import framework_name
 from dovetail.workload.checkpoint_policies import canonical, checkpoint_policies, does_policy_offload, is_by_tensor
 from dovetail.workload.graph import BoolArray, IntArray
@@ -88,9 +89,7 @@ class Plan:
     data_parallel: int = 1
     expert_parallel: int = 1
     expert_tensor_parallel: int = 1
-    deduplicated_dispatch: bool = (
-        False  # a row bound for several experts of one device or node crosses the network to it once
-    )
+    dispatcher: str = ALL_TO_ALL  # how rows reach their experts, of `dispatchers`
     zero_stage: int = 0
     microbatch: int = 1
     recompute: tuple[str, ...] = ("none",)
@@ -106,6 +105,8 @@ class Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "recompute", recompute_policies(self.recompute))
         object.__setattr__(self, "framework", framework_name(self.framework))
+        said = OLD_SWITCH.get(self.dispatcher, self.dispatcher)
+        object.__setattr__(self, "dispatcher", dispatcher_named(said).name)
         self._check_counts()
         self._check_recompute()
         self._check_memory_choices()
@@ -176,6 +177,11 @@ class Plan:
                 f" or tensor_parallel={self.tensor_parallel}",
                 "expert_tensor_parallel",
             )
+
+    @property
+    def deduplicated_dispatch(self) -> bool:
+        """Whether a row bound for several experts of one device or node crosses the network to it once."""
+        return dispatchers[self.dispatcher].is_deduplicated
 
     @property
     def num_devices(self) -> int:
@@ -258,9 +264,9 @@ OVERLAPS = tuple(field.name for field in fields(Overlap))
 class Plans:
     """Columns of plans whose layers are spread evenly and whose stages all recompute alike.
 
-    `recompute`, `context_comm_type`, `schedule` and `axis_order` are indices: into `policies`, CONTEXT_COMM_TYPES,
-    `schedules` and `axis_orders`. `policies` begin with RECOMPUTE_POLICIES.
-    `overlap` has one column for each of OVERLAPS. Framework and offload are the same for all.
+    `recompute`, `context_comm_type`, `dispatcher`, `schedule` and `axis_order` are indices: into `policies`,
+    CONTEXT_COMM_TYPES, the names of `dispatchers`, `schedules` and `axis_orders`. `policies` begin with
+    RECOMPUTE_POLICIES. `overlap` has one column for each of OVERLAPS. Framework and offload are the same for all.
     """
 
     tensor_parallel: IntArray
@@ -272,7 +278,7 @@ class Plans:
     data_parallel: IntArray
     expert_parallel: IntArray
     expert_tensor_parallel: IntArray
-    deduplicated_dispatch: BoolArray
+    dispatcher: IntArray
     zero_stage: IntArray
     microbatch: IntArray
     recompute: IntArray
@@ -318,7 +324,7 @@ class Plans:
             **counts,
             **{name: getattr(self, name) for name in _COMMON},
             sequence_parallel=bool(self.sequence_parallel[row]),
-            deduplicated_dispatch=bool(self.deduplicated_dispatch[row]),
+            dispatcher=dispatchers.names()[self.dispatcher[row]],
             context_comm_type=CONTEXT_COMM_TYPES[self.context_comm_type[row]],
             recompute=(self.policies[self.recompute[row]],),
             schedule=self.schedules[self.schedule[row]],
@@ -370,11 +376,11 @@ def columns_of(plans: Sequence[Plan]) -> Plans:
     for plan in plans:
         assert all(getattr(plan, name) == value for name, value in first.items()), plan
     counts: dict[str, Any] = {name: np.array([getattr(p, name) for p in plans], dtype=np.int64) for name in _COUNTS}
-    policies = policies_of(plans)
+    policies, names = policies_of(plans), dispatchers.names()
     return Plans(
         **counts,
         sequence_parallel=np.array([plan.sequence_parallel for plan in plans]),
-        deduplicated_dispatch=np.array([plan.deduplicated_dispatch for plan in plans]),
+        dispatcher=np.array([names.index(plan.dispatcher) for plan in plans], dtype=np.int64),
         context_comm_type=np.array([CONTEXT_COMM_TYPES.index(plan.context_comm_type) for plan in plans]),
         recompute=np.array([policies.index(plan.recompute[0]) for plan in plans]),
         schedule=np.array([schedules.index(plan.schedule) for plan in plans]),

@@ -22,6 +22,7 @@ from dovetail.workload.graph import Axis, B, Block, BoolArray, FloatArray, Graph
 from dovetail.workload.matrices import are_matrices, matrix_shapes
 from dovetail.workload.operators import Unit, code_of, dtype_bytes
 from dovetail.workload.optimizers import Optimizer
+from dovetail.workload.routing import expected_imbalance
 from dovetail.workload.training import policy_rows, with_recompute
 
 _CUT_BY = (
@@ -101,7 +102,13 @@ def degrees_of(plans: Plans, graph: Graph) -> dict[Axis, IntArray]:
 
 def loads_of(plans: Plans, graph: Graph) -> FloatArray:
     """Rows routed to the most loaded device of each of `plans`, against the mean."""
-    return np.asarray(graph.routing.most(plans.expert_parallel), dtype=np.float64)
+    random: Amount = 1.0
+    if graph.routing.is_random and graph.choice is not None:
+        num_tokens = plans.microbatch * graph.tokens_per_sample * plans.expert_parallel // plans.context_parallel
+        shared = np.where(plans.sequence_parallel, plans.tensor_parallel, 1)
+        each = zip((num_tokens // shared).tolist(), plans.expert_parallel.tolist(), strict=True)
+        random = np.array([expected_imbalance(graph.choice, max(1, tokens), ranks) for tokens, ranks in each])
+    return np.asarray(graph.routing.most(plans.expert_parallel, random), dtype=np.float64)
 
 
 def divisors(split: IntArray, degrees: dict[Axis, IntArray]) -> IntArray:

@@ -25,7 +25,7 @@ PER_DEVICE, SAMPLES = "tokens/s per device", "samples/s"
 BRIEF = {PER_DEVICE: "per device"}  # labels of narrow columns
 MOST_TOLD = 3  # settings that tell a job apart in a sentence
 MOST_COLUMNS = 6  # of what differs: beyond, a plan is told in one
-BEFORE_PLAN = ("model", "global_batch", "seq", "compute", "cluster", "devices", "chip")
+BEFORE_PLAN = ("model", "global_batch", "seq", "compute", "recipe", "cluster", "devices", "chip")
 DOES_NOT_FIT, REFUSED = "does not fit", "refused"
 
 
@@ -73,6 +73,7 @@ def settings_of(result: Outcome | Infeasible) -> dict[str, Any]:
         "global_batch": workload.global_batch,
         "seq": workload.seq,
         "compute": workload.precision.compute,
+        "recipe": workload.precision.recipe,
         "cluster": cluster.name,
         "devices": cluster.num_devices,
         "chip": chip_names(cluster),
@@ -101,7 +102,7 @@ def _plan_settings(plan: Plan) -> dict[str, Any]:
         "schedule": plan.schedule,
         "layers_per_stage": in_a_row(plan.layers_per_stage),
         "context_comm_type": plan.context_comm_type,
-        "deduplicated_dispatch": plan.deduplicated_dispatch,
+        "dispatcher": plan.dispatcher,
         "offload_optimizer": plan.offload_optimizer,
         "offload_activations_frac": plan.offload_activations_frac,
         "framework": plan.framework,

@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable
 
+from dovetail.parallel.dispatchers import ALL_TO_ALL
 from dovetail.parallel.plan import Plan
 from dovetail.units import MANY, MICRO, MILLI, PETA
+from dovetail.workload.optimizer import Precision
+from dovetail.workload.scaling_recipes import DEFAULTS
 
 MOST_LIKELY = 0.99  # beyond it the error of memory is not known well enough to say more
 AXIS_LABELS = {
@@ -90,6 +93,12 @@ def offload_in_brief(plan: Plan) -> str:
     return f"{' and '.join(words)} on the host" if words else ""
 
 
+def compute_in_brief(precision: Precision) -> str:
+    """The dtype of products, with the scaling recipe where that is not the dtype's own."""
+    is_usual = precision.recipe == DEFAULTS.get(precision.compute, "")
+    return precision.compute if is_usual else f"{precision.compute} ({precision.recipe})"
+
+
 def exchange_in_brief(plan: Plan) -> str:
     """How devices that share a sequence attend to all of it; empty where they gather keys and values."""
     return plan.context_comm_type if plan.context_parallel > 1 and plan.context_comm_type != "gather" else ""
@@ -100,7 +109,8 @@ def plan_in_brief(plan: Plan) -> str:
     is_uneven = len(set(plan.layers_per_stage)) > 1
     words = [f"{axis} {plan.degree(axis)}" for axis in ("tp", "cp", "pp", "dp") if plan.degree(axis) > 1]
     words += [f"cp by {exchange_in_brief(plan)}"] if exchange_in_brief(plan) else []
-    words += [f"ep {plan.expert_parallel}"] if plan.expert_parallel > 1 else []
+    by = f" by {plan.dispatcher}" if plan.dispatcher != ALL_TO_ALL else ""
+    words += [f"ep {plan.expert_parallel}{by}"] if plan.expert_parallel > 1 else []
     words += [plan.schedule] if plan.schedule != "1f1b" and plan.pipeline_parallel > 1 else []
     words += [f"interleave {plan.interleave}"] if plan.interleave > 1 else []
     words += ["sequence parallel"] if plan.sequence_parallel and plan.tensor_parallel > 1 else []

@@ -1,4 +1,4 @@
-"""Ways of doing things that can be named: pipeline schedules, collectives, search, optimizers, kernel sets."""
+"""Ways of doing things that can be named: schedules, collectives, search, optimizers, recipes, dispatchers, kernels."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from dovetail.comm.collectives import collectives
 from dovetail.comm.events.schedules import algorithms as collective_algorithms
+from dovetail.parallel.dispatchers import dispatchers
 from dovetail.registry import Registry
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
@@ -15,6 +16,7 @@ from dovetail.search.algorithms import algorithms as search_algorithms
 from dovetail.step.pipelines import pipelines
 from dovetail.workload.kernel_sets import kernel_sets
 from dovetail.workload.optimizers import optimizers
+from dovetail.workload.scaling_recipes import scaling_recipes
 
 NAMED_BY: tuple[tuple[Registry[Any], str], ...] = (
     (pipelines, "a plan's `schedule`, as in `dovetail plan --fix schedule=NAME`"),
@@ -22,6 +24,8 @@ NAMED_BY: tuple[tuple[Registry[Any], str], ...] = (
     (collective_algorithms, "`dovetail network --algorithm NAME`"),
     (search_algorithms, "`--algorithm NAME` of `dovetail mine` and `codesign`"),
     (optimizers, "a workload's `precision.optimizer`"),
+    (scaling_recipes, "a workload's `precision.recipe`"),
+    (dispatchers, "a plan's `dispatcher`, as in `--plan ep=8,dispatcher=NAME`"),
     (kernel_sets, "a workload's `kernels`"),
 )
 

@@ -35,7 +35,17 @@ from dovetail.report.figures import (
     phrase,
 )
 from dovetail.report.goodput import NO_BUDGET, Budget, budget_rows, goodput_rows, price_rows
-from dovetail.report.labels import AXIS_LABELS, counted, gain, likely, number, percent, plan_in_brief, seconds
+from dovetail.report.labels import (
+    AXIS_LABELS,
+    compute_in_brief,
+    counted,
+    gain,
+    likely,
+    number,
+    percent,
+    plan_in_brief,
+    seconds,
+)
 from dovetail.report.levers import excess_rows, levers_list
 from dovetail.report.limits import limited_by
 from dovetail.report.measured import measured_tables
@@ -290,7 +300,7 @@ def _question_rows(result: Outcome | Infeasible, num_parameters: Part) -> tuple[
             batch,
             each,
             labelled("workload.sample", workload.model.sample),
-            labelled("workload.precision.compute", workload.precision.compute),
+            Figure("workload.precision.compute", workload.precision.compute, compute_in_brief(workload.precision)),
             "forward only"
             if workload.is_forward_only
             else labelled("workload.precision.optimizer", workload.precision.optimizer),

@@ -19,7 +19,7 @@ import numpy as np
 
 from dovetail.columns import is_among
 from dovetail.comm.collectives import collectives
-from dovetail.comm.collectives.all_to_all import deduplicated_all_to_all_s
+from dovetail.comm.dispatch import deduplicated_bytes, deduplicated_dispatch_s
 from dovetail.comm.jitter import last_arrival_s
 from dovetail.comm.library.on_group import Selection, is_timed_by_library, library_s
 from dovetail.comm.volume import sent_bytes
@@ -27,11 +27,13 @@ from dovetail.cost.op_cost import LIMITS
 from dovetail.hardware.chip import Calibration
 from dovetail.hardware.topology import Group, num_ranks
 from dovetail.parallel.collectives import OP_COLLECTIVES, OpCollective, op_payload_bytes
+from dovetail.parallel.dispatchers import ALL_TO_ALL, Dispatcher, dispatchers
 from dovetail.parallel.plan import CONTEXT_COMM_TYPES
 from dovetail.parallel.sharding import GRADIENTS, BlockRows
 from dovetail.step.work import COMM_AXES, COMPUTE, HOST, NUM_ROWS, ROWS
 from dovetail.workload.graph import Axis, BoolArray, FloatArray, IntArray, K, M, N, Ops, Phase, V
 from dovetail.workload.operators import DTYPE_BYTES, OPERATORS, SIDE_BYTES_PER_ELEMENT, Unit, code_of
+from dovetail.workload.routing import ExpertChoice
 
 PHASES_OF_PASS = ((Phase.FORWARD,), (*GRADIENTS, Phase.RECOMPUTE))  # phases of the forward and of the backward pass
 _TP, _EP = COMM_AXES.index("tp"), COMM_AXES.index("ep")
@@ -69,7 +71,8 @@ class CommVariants:
     num_cuts: int
     loads: FloatArray  # rows routed to the most loaded device, against the mean
     is_sequence_parallel: BoolArray
-    deduplicated_dispatch: BoolArray
+    dispatcher: IntArray  # into the names of `dispatchers`
+    choice: ExpertChoice | None  # of experts by tokens, where it is known
     num_context_ranks: IntArray
     context_comm_type: IntArray  # into CONTEXT_COMM_TYPES
     zero_stage: IntArray
@@ -163,14 +166,20 @@ def block_collectives(
             called[cells], groups[cells] = CALLED.index(collective), variants.group_of[op.group][chosen[0]]
             call_s, sent[cells] = timed(collective, payload_bytes[cells], group, overheads.link_frac, overheads.start_s)
             ranks[cells] = num_ranks(group)
-            if copies > 1:
-                deduplicated_s = overheads.start_s + deduplicated_all_to_all_s(
-                    payload_bytes[cells], group, overheads.link_frac, copies
-                )
-                is_once = variants.deduplicated_dispatch[chosen][:, None]
-                call_s = np.where(is_once, deduplicated_s, call_s)
-                called[cells] = np.where(is_once, CALLED.index(DEDUPLICATED), called[cells])
             time_s[cells] = call_s
+            if op.axis == "ep":
+                for dispatcher, own in _by_dispatcher(variants.dispatcher[chosen]):
+                    cells = chosen[own][:, None], places
+                    found = _dispatched(
+                        OPERATORS[kind].name,
+                        dispatcher,
+                        payload_bytes[cells],
+                        group,
+                        variants.choice,
+                        copies,
+                        overheads,
+                    )
+                    time_s[cells], sent[cells], called[cells], payload_bytes[cells] = found
     return CollectiveCalls(
         axis=np.array([COMM_AXES.index(op.axis) for op in op_collectives], dtype=np.int64),
         phase=ops.phase[rows],
@@ -184,6 +193,40 @@ def block_collectives(
         group=groups,
         payload_bytes=payload_bytes,
     )
+
+
+def _by_dispatcher(dispatcher: IntArray) -> Iterator[tuple[Dispatcher, IntArray]]:
+    """The dispatchers that are no plain all-to-all, each with the rows that have it."""
+    names = dispatchers.names()
+    for index in sorted(set(dispatcher.tolist())):
+        if names[index] != ALL_TO_ALL:
+            yield dispatchers[names[index]], np.flatnonzero(dispatcher == index)
+
+
+def _dispatched(
+    kind: str,
+    dispatcher: Dispatcher,
+    payload_bytes: FloatArray,
+    group: Group,
+    choice: ExpertChoice | None,
+    num_copies: int,
+    overheads: CollectiveOverheads,
+) -> tuple[FloatArray, FloatArray, int, FloatArray]:
+    """Seconds, bytes sent, collective and its payload where rows travel by `dispatcher`.
+
+    `payload_bytes` are those of an all-to-all, which has a copy of a token for each of its experts.
+    """
+    if dispatcher.copies == "all":
+        collective = "all-gather" if kind == "dispatch" else "reduce-scatter"
+        whole_bytes = payload_bytes / num_copies * num_ranks(group)
+        call_s, sent = timed(collective, whole_bytes, group, overheads.link_frac, overheads.start_s)
+        return call_s, sent, CALLED.index(collective), whole_bytes
+    if dispatcher.copies == "experts" or num_copies == 1:
+        call_s, sent = timed("all-to-all", payload_bytes, group, overheads.link_frac, overheads.start_s)
+        return call_s, sent, CALLED.index("all-to-all"), payload_bytes
+    call_s = deduplicated_dispatch_s(payload_bytes, group, overheads.link_frac, choice, num_copies)
+    sent = deduplicated_bytes(payload_bytes, group, choice, num_copies)
+    return overheads.start_s + call_s, sent, CALLED.index(DEDUPLICATED), payload_bytes
 
 
 def _positions(keys: Iterable[tuple[int, int]]) -> dict[tuple[int, int], list[int]]:

@@ -146,14 +146,15 @@ def _comm_variants(sharded: ShardedPlans, places: Placements) -> tuple[CommVaria
     groups = {name: places.group_of[name] for name in _WITHIN_MICROBATCH}
     groups |= {name: np.where(is_sharded, places.group_of[name], 0) for name in _FOR_PARAMETERS}
     apart = sharded.are_ties_apart & is_sharded
-    columns = (cuts.of_plan, zero_stage, apart, plans.deduplicated_dispatch, *flags.values(), *groups.values())
+    columns = (cuts.of_plan, zero_stage, apart, plans.dispatcher, *flags.values(), *groups.values())
     first, comm_variant_of = distinct(*columns)
     return CommVariants(
         cut=cuts.of_plan[first],
         num_cuts=len(cuts),
         loads=cuts.loads[cuts.of_plan[first]],
         is_sequence_parallel=plans.sequence_parallel[first],
-        deduplicated_dispatch=plans.deduplicated_dispatch[first],
+        dispatcher=plans.dispatcher[first],
+        choice=sharded.graph.choice,
         num_context_ranks=plans.context_parallel[first],
         context_comm_type=plans.context_comm_type[first],
         zero_stage=zero_stage[first],

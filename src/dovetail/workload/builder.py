@@ -43,8 +43,9 @@ class BlockBuilder:
         is_tied: bool = False,
         table_rows: Extent = ONE,
         pool: int = 1,
+        groups: Extent = ONE,
     ) -> int:
-        """An element-wise, norm, gather or loss operator over rows by columns.
+        """An element-wise, norm, gather or loss operator over rows by columns, of each of `groups`.
 
         `output_frac` above 1: its output tensor also holds columns that it leaves as they are. Below 1: it reduces,
         and rows by columns are its input. `table_rows` is how many rows the table has that it looks up in, `pool` how
@@ -57,7 +58,7 @@ class BlockBuilder:
             name or kind,
             kind,
             inputs,
-            (ONE, rows, cols, table_rows, (pool, Axis.NONE)),
+            (groups, rows, cols, table_rows, (pool, Axis.NONE)),
             weight=weight,
             kept_bytes_per_element=kept,
             distinct_frac=(1.0, 1.0, output_frac),

@@ -8,6 +8,7 @@ from dovetail.errors import InvalidInput, require_positive
 from dovetail.workload.builder import BlockBuilder
 from dovetail.workload.graph import Axis
 from dovetail.workload.layers import SHARED_TOKENS, TOKENS, Sample, activate, feed_forward, whole
+from dovetail.workload.routing import ExpertChoice
 from dovetail.workload.rows import Extent
 
 
@@ -18,6 +19,8 @@ class Experts:
     num_experts: int
     num_experts_per_token: int
     width: int
+    num_groups: int = 1  # that experts form, of which a token chooses some first
+    num_groups_per_token: int = 1
     shared_width: int = 0  # an always-on expert beside the chosen ones
     router_bias: bool = False  # a score correction per expert
     shared_gate: bool = False  # the shared expert's output is scaled by a learnt gate
@@ -34,6 +37,32 @@ class Experts:
             raise InvalidInput(
                 f"num_experts_per_token={few} must not exceed num_experts={many}", "num_experts_per_token"
             )
+        self._check_groups()
+
+    def _check_groups(self) -> None:
+        require_positive(self, "num_groups", "num_groups_per_token")
+        groups, chosen = self.num_groups, self.num_groups_per_token
+        if self.num_experts % groups:
+            raise InvalidInput(f"num_groups={groups} must divide num_experts={self.num_experts}", "num_groups")
+        if chosen > groups:
+            raise InvalidInput(
+                f"num_groups_per_token={chosen} must not exceed num_groups={groups}", "num_groups_per_token"
+            )
+        if chosen * self.num_experts // groups < self.num_experts_per_token:
+            message = f"{chosen} of {groups} groups hold {chosen * self.num_experts // groups} experts"
+            raise InvalidInput(
+                f"{message}, fewer than num_experts_per_token={self.num_experts_per_token}", "num_groups_per_token"
+            )
+
+    @property
+    def choice(self) -> ExpertChoice:
+        """How a token chooses among them."""
+        return ExpertChoice(
+            num_experts=self.num_experts,
+            num_experts_per_token=self.num_experts_per_token,
+            num_groups=self.num_groups,
+            num_groups_per_token=self.num_groups_per_token,
+        )
 
 
 def mixture(build: BlockBuilder, sample: Sample, x: int, hidden: int, experts: Experts, activation: str) -> int:
@@ -63,6 +92,8 @@ def mixture(build: BlockBuilder, sample: Sample, x: int, hidden: int, experts: E
     y = build.expert_linear(y, group, group_rows, whole(hidden), up_cols, name="expert_up", bias=experts.has_bias)
     y = activate(build, sample, y, (group[0] * group_rows[0], group[1] | group_rows[1]), cols, activation, "expert")
     y = build.expert_linear(y, group, group_rows, cols, whole(hidden), name="expert_down", bias=experts.has_bias)
+    if experts.has_bias and build.kernels.adds_expert_bias:
+        y = build.vector("expert_bias", (y,), group_rows, whole(hidden), groups=group)
     y = build.collective("expert_reduce", y, gathered, whole(hidden))
     y = build.collective("combine", y, routed_rows, whole(hidden), num_copies=copies)
     return build.vector("unpermute", (y, choice), rows, whole(hidden))

@@ -28,7 +28,7 @@ from dovetail.workload.operators import (
     Unit,
     code_of,
 )
-from dovetail.workload.routing import EVENLY, Routing
+from dovetail.workload.routing import EVENLY, ExpertChoice, Routing
 
 RunLengths = tuple[tuple[int, int], ...]  # what, and how often in a row
 FloatArray = npt.NDArray[np.float64]
@@ -323,6 +323,7 @@ class Graph:
     rules: tuple[Rule, ...]
     num_kv_heads: int
     routing: Routing = EVENLY
+    choice: ExpertChoice | None = None  # of experts by tokens, where it is known
     layer_pattern: RunLengths = ()
 
     def __post_init__(self) -> None:

@@ -224,8 +224,8 @@ _TABLE = (
         keeps_input=True,
         keeps_output=True,
     ),
-    # to 8 bits, for one product and, turned, for another: both are written
-    _vector("quantize", Pass(), Pass()),
+    # to fewer bits, for one product and, turned, for another: both are written, in bytes that a row says
+    _vector("quantize", Pass(num_writes=0), Pass(num_writes=0)),
     # the largest of all elements
     _vector("amax", Pass(num_writes=0), Pass(num_writes=0)),
     # fused attention by the first two generations of flash kernels; "attention" is the best the chip has
@@ -250,6 +250,13 @@ _TABLE = (
         Pass(num_reads=0, num_writes=0, side_bytes_per_element=8),
         Pass(num_reads=0, num_writes=0, flop_per_element=0),
     ),
+    # the bias of each expert times the weight of each of its rows, added to what the expert gives, and all experts'
+    # rows joined again; products and sums in fp32
+    _vector(
+        "expert_bias",
+        Pass(flop_per_element=2, side_bytes_per_element=24),
+        Pass(num_reads=2, num_writes=2, flop_per_element=4, side_bytes_per_element=32),
+    ),
 )
 
 for _each in _TABLE:
@@ -263,7 +270,18 @@ ATTENTION_CODES = tuple(code_of(name) for name in ATTENTIONS)
 # Vector operators whose output can be formed again from an input that is kept anyway: what the recompute policy
 # norm-activation drops.
 RECOMPUTED_FROM_INPUT = tuple(
-    code_of(name) for name in ("layernorm", "rmsnorm", "gelu", "silu", "silu_mul", "gelu_mul", "mul", "hardswish")
+    code_of(name)
+    for name in (
+        "layernorm",
+        "rmsnorm",
+        "gelu",
+        "silu",
+        "silu_mul",
+        "gelu_mul",
+        "clamped_silu_mul",
+        "mul",
+        "hardswish",
+    )
 )
 
 DTYPES = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4")

@@ -8,6 +8,14 @@ from typing import Any
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.workload.operators import dtype_bytes
 from dovetail.workload.optimizers import Optimizer, Update, optimizer_named, optimizers
+from dovetail.workload.scaling_recipes import (
+    DEFAULTS,
+    OLD_SWITCH,
+    ScalingRecipe,
+    is_recipe,
+    recipe_named,
+    scaling_recipes,
+)
 
 MASTER_BYTES = 4.0  # master weights are fp32
 # Tells a default from the same thing asked for. Nobody sees it in a value: those are complete when built.
@@ -36,7 +44,7 @@ class Precision:
     has_master_weights: bool = _NOT_SAID  # not said: where weights are narrower than fp32; filled in when built
     has_momentum: bool = True  # of optimizers whose momentum is optional: SGD
     has_persistent_gradients: bool = True
-    has_current_scaling: bool = False  # 8-bit tensors are swept for their largest element before they are cast
+    recipe: str = ""  # of `workload.scaling_recipes`; not said: delayed for fp8, nvfp4 for fp4; none for wider products
     has_unfused_accumulation: bool = (
         False  # gradients of a microbatch are written out, then added by a kernel of their own
     )
@@ -47,9 +55,13 @@ class Precision:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "optimizer", optimizer_named(self.optimizer).name)
+        if is_recipe(self.compute) and not self.recipe:  # mxfp8 says both the dtype and how tensors get there
+            object.__setattr__(self, "recipe", self.compute)
+            object.__setattr__(self, "compute", recipe_named(self.compute).dtype)
         _require_dtype(self.compute, "compute")
         if self.compute == "int8":
             raise NotModelled("training in int8 is not modelled; compute in fp8, bf16, fp16, tf32 or fp32", "compute")
+        self._fill_recipe()
         if not self.weights:
             object.__setattr__(self, "weights", self.storage)
         for label in _STORED:
@@ -57,6 +69,16 @@ class Precision:
         if self.has_master_weights is _NOT_SAID:
             object.__setattr__(self, "has_master_weights", self.weights != "fp32")
         self._check_agreement()
+
+    def _fill_recipe(self) -> None:
+        name = OLD_SWITCH.get(self.recipe, self.recipe) or DEFAULTS.get(self.compute, "")
+        if not name:
+            return
+        recipe = recipe_named(name)
+        if recipe.dtype != self.compute:
+            message = f"the recipe {recipe.name} is for products in {recipe.dtype}; got compute: {self.compute}"
+            raise InvalidInput(f"{message}; say compute: {recipe.dtype}, or leave recipe out", "recipe")
+        object.__setattr__(self, "recipe", recipe.name)
 
     def _check_agreement(self) -> None:
         if self.has_master_weights and self.weights == "fp32":
@@ -74,6 +96,11 @@ class Precision:
     def entry(self) -> Optimizer:
         """What the optimizer keeps, computes and sends."""
         return optimizers[self.optimizer]
+
+    @property
+    def scaling(self) -> ScalingRecipe | None:
+        """How what products read is made narrow; nothing where they read it as it is stored."""
+        return scaling_recipes[self.recipe] if self.recipe else None
 
     @property
     def storage(self) -> str:

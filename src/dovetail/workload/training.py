@@ -29,6 +29,8 @@ from dovetail.workload.rows import ONE, TABLES, Extent, Row, have_gradients, row
 _WITHOUT_GRADIENT = ("constant",)
 _WEIGHTED = ("linear", "expert_linear", "convolution", "recurrent_linear")
 NARROW = ("fp8", "fp4")  # what products are taken in but nothing is kept in
+UNSCALED = ("router_gate", "shared_gate")
+_NORMS = ("rmsnorm", "layernorm")
 _EXPERT_AXES = Axis.EXPERT | Axis.EXPERT_TENSOR
 
 
@@ -122,7 +124,8 @@ def training_block(block: Block, precision: Precision) -> Block:
             rows.append(replace(_accumulating(row, precision), inputs=(*kept, *arriving)))
             if row.phase == Phase.INPUT_GRAD:
                 gradients[index].append(len(rows) - 1)
-    rows.extend(_update_rows(block, precision, rows))
+    updates = _update_rows(block, precision, rows)
+    rows.extend([*updates, *_weight_rows(forward, precision, range(len(rows), len(rows) + len(updates)))])
     return replace(block, ops=rows_to_ops(rows))
 
 
@@ -185,20 +188,70 @@ def _cast_rows(forward: list[Row], precision: Precision, *, is_rerun: bool) -> l
 
 
 def _quantize_rows(forward: list[Row], precision: Precision, *, is_rerun: bool) -> list[Row]:
-    """What narrow products read is scaled and cast, inputs and gradients, each also turned for the weight gradient."""
-    if precision.compute not in NARROW:
+    """What narrow products read is scaled and cast, inputs and gradients, by rows and by columns for the next product.
+
+    A tensor that several products read is cast once. Where the recipe lets a norm write its output narrow there is
+    nothing left to cast. Kernels are queued from within the product's own operator: they are none of their own.
+    """
+    recipe = precision.scaling
+    if recipe is None:
         return []
-    found = []
+    found, cast = [], set()
     for row in forward:
         if row.kind not in _WEIGHTED or row.math not in NARROW:
             continue
         b, m, n, k, _ = row.extents
-        phases = [(Phase.FORWARD, k), (Phase.INPUT_GRAD, n), *([(Phase.RECOMPUTE, k)] if is_rerun else [])]
+        phases = [(Phase.INPUT_GRAD, n)]
+        is_written_narrow = recipe.is_norm_fused and row.is_fused and _producer(forward, row).kind in _NORMS
+        if not is_written_narrow and (row.inputs, k) not in cast:
+            phases += [(Phase.FORWARD, k), *([(Phase.RECOMPUTE, k)] if is_rerun else [])]
+        cast.add((row.inputs, k))
+        rows = (ONE, (b[0] * m[0], b[1] | m[1])) if recipe.is_grouped and row.kind == "expert_linear" else (b, m)
         for phase, cols in phases:
-            shape: dict[str, object] = {"extents": (b, m, cols, ONE, ONE), "distinct_frac": (1.0, 1.0, 1.0)}
-            for kind in ("amax", "quantize") if precision.has_current_scaling else ("quantize",):
-                found.append(_bare(row, phase, kind=kind, name=f"{row.name}:{kind}", math="", **shape))
+            shape: dict[str, object] = {
+                "extents": (*rows, cols, ONE, ONE),
+                "distinct_frac": (1.0, 1.0, 1.0),
+                "is_compiled": True,
+                "math": "",
+            }
+            if recipe.num_sweeps:
+                found.append(_bare(row, phase, kind="amax", name=f"{row.name}:amax", **shape))
+            written: dict[str, object] = {"side_bytes_per_element": recipe.written_bytes}
+            found.append(_bare(row, phase, kind="quantize", name=f"{row.name}:quantize", **shape, **written))
     return found
+
+
+def _weight_rows(forward: list[Row], precision: Precision, updates: range) -> list[Row]:
+    """Weights of narrow products are cast once they are updated, and the copies serve all microbatches of a step."""
+    recipe = precision.scaling
+    if recipe is None:
+        return []
+    sums: dict[Axis, int] = {}
+    for row in forward:
+        if row.kind in _WEIGHTED and row.math in NARROW:
+            sums[row.weight[1]] = sums.get(row.weight[1], 0) + row.weight[0]
+    moved_bytes = recipe.written_bytes + recipe.num_sweeps * dtype_bytes(precision.storage)
+    return [
+        Row(
+            name="weights:quantize",
+            kind="quantize",
+            inputs=tuple(updates),
+            extents=(ONE, (num_elements, axes), ONE, ONE, ONE),
+            dtype=precision.storage,
+            phase=Phase.UPDATE,
+            is_compiled=True,
+            side_bytes_per_element=moved_bytes,
+        )
+        for axes, num_elements in sorted(sums.items())
+    ]
+
+
+def _producer(forward: list[Row], row: Row) -> Row:
+    """The operator that makes what `row` reads, gathered from other devices or not."""
+    source = forward[row.inputs[0]]
+    while source.kind == "gather" and source.inputs:
+        source = forward[source.inputs[0]]
+    return source
 
 
 def _with_precision(row: Row, precision: Precision, *, is_layer: bool) -> Row:
@@ -207,8 +260,9 @@ def _with_precision(row: Row, precision: Precision, *, is_layer: bool) -> Row:
         return replace(row, kept_bytes_per_element=dtype_bytes(precision.loss))
     # 8-bit math is for products with weights; tf32 is how fp32 products of any kind are taken
     takes_it = row.kind in _WEIGHTED or (precision.compute == "tf32" and row.kind in (*ATTENTIONS, "matmul"))
-    # and the products of embedding and head stay as they are stored (Transformer Engine's layers; TorchTitan's filter)
-    takes_it = takes_it and (is_layer or precision.compute not in NARROW)
+    # and the products of embedding and head stay as they are stored (Transformer Engine's layers; TorchTitan's filter),
+    # so do those of a router and of a shared expert's gate (Megatron-LM, moe/router.py: torch's own linear)
+    takes_it = takes_it and (precision.compute not in NARROW or (is_layer and row.name not in UNSCALED))
     return replace(row, math=precision.compute) if takes_it else row
 
 

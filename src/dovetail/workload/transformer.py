@@ -101,6 +101,7 @@ class Transformer:
             blocks=tuple(self._blocks(sample)),
             rules=tuple(self._rules(sample)),
             num_kv_heads=self.heads.num_kv_heads,
+            choice=None if self.experts is None else self.experts.choice,
             layer_pattern=self._layer_pattern,
         )
 

@@ -151,7 +151,8 @@ def test_a_gpt_pads_its_vocabulary_to_its_tensor_ranks():
 
 def test_mixtures_are_known_by_their_name_and_cut_to_the_rows_depth():
     shape = model_of(row(model="DeepSeekV3", layers="4", hidden="7168", heads="128", vocab="129280"))
-    assert shape.experts == Experts(num_experts=256, num_experts_per_token=8, width=2048, shared_width=2048)
+    experts = Experts(num_experts=256, num_experts_per_token=8, width=2048, shared_width=2048)
+    assert shape.experts == replace(experts, num_groups=8, num_groups_per_token=4)
     assert (shape.num_layers, shape.num_dense_layers, shape.hidden) == (4, 3, 7168)
     assert shape.latent is not None
     one = model_of(row(model="Qwen3_30B", layers="1"))
@@ -193,11 +194,11 @@ def test_hosts_wait_for_the_routing_of_mixtures_until_graphs_need_no_host():
     assert not before.overlap.routing
     assert since.overlap.routing
     assert since.overlap.expert
-    assert before.deduplicated_dispatch
-    assert since.deduplicated_dispatch
+    assert before.dispatcher == "hybridep"
+    assert since.dispatcher == "hybridep"
     dropping = stack_of(row(**cells | {"model": "DeepSeekV3 (tokendrop)"}))
     assert dropping.overlap.routing
-    assert not dropping.deduplicated_dispatch
+    assert dropping.dispatcher == "all-to-all"
 
 
 @pytest.mark.parametrize(
@@ -213,7 +214,9 @@ def test_hosts_wait_for_the_routing_of_mixtures_until_graphs_need_no_host():
 )
 def test_dispatchers_of_mixtures_are_those_of_their_recipes(model, gpu, container, is_once):
     cells = {"framework": "Megatron-Bridge", "model": model, "gpu": gpu, "ep": "8", "precision": "bf16"}
-    assert stack_of(row(**cells, source_location=f"{container} container")).deduplicated_dispatch == is_once
+    assert stack_of(row(**cells, source_location=f"{container} container")).dispatcher == (
+        "hybridep" if is_once else "all-to-all"
+    )
 
 
 def test_exchange_runs_beside_compute_where_a_recipe_says_so():

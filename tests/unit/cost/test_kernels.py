@@ -163,6 +163,8 @@ GRADIENTS = {
     "cross_entropy": 1,
     "embedding": 1,
     "bias_grad": 1,
+    "amax": 0,  # of a tensor that is quantised, which is no operator of autograd's
+    "expert_bias": 1,
 }
 
 

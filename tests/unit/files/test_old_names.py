@@ -37,7 +37,8 @@ between: {{bandwidth: 25 GB/s, latency: 8 us}}
 """
 PRECISIONS = [
     ("standing_gradients: false", "persistent_gradients: false"),
-    ("current_scales: true, compute: fp8", "current_scaling: true, compute: fp8"),
+    ("current_scales: true, compute: fp8", "recipe: current, compute: fp8"),
+    ("current_scaling: true, compute: fp8", "recipe: current, compute: fp8"),
     ("adds_apart: true", "unfused_accumulation: true"),
     ("casts_at_use: true, weights: fp32", "autocast_weights: true, weights: fp32"),
 ]
@@ -61,7 +62,8 @@ def test_a_precision_in_old_keys_is_the_one_in_new_keys(tmp_path: Path, old: str
 def test_a_routing_and_a_plan_in_old_keys_are_read(tmp_path: Path) -> None:
     job = load_spec(spec(tmp_path, routing="capacity_factor: 1.25, pads: true", plan="sends_once: true"))
     assert job.workload.routing.pads_to_capacity
-    assert job.plan.deduplicated_dispatch
+    assert job.plan.dispatcher == "deepep"
+    assert load_spec(spec(tmp_path, plan="deduplicated_dispatch: false")).plan.dispatcher == "all-to-all"
 
 
 @pytest.mark.parametrize(
@@ -100,7 +102,7 @@ def test_a_thing_said_by_both_names_is_refused(tmp_path: Path, key: str) -> None
     section, old = key.split(".")
     both = {
         "precision": "standing_gradients: true, persistent_gradients: true",
-        "plan": "sends_once: true, deduplicated_dispatch: true",
+        "plan": "sends_once: true, dispatcher: deepep",
     }
     with pytest.raises(InvalidInput, match=rf"remove {old}"):
         load_spec(spec(tmp_path, **{section: both[section]}))

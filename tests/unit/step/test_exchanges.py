@@ -10,7 +10,7 @@ import pytest
 
 from dovetail.comm.alphabeta import all_to_all_s
 from dovetail.comm.collectives import collectives
-from dovetail.comm.collectives.all_to_all import deduplicated_all_to_all_s
+from dovetail.comm.dispatch import deduplicated_dispatch_s
 from dovetail.cost.op_cost import LIMITS
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.cluster import Cluster
@@ -102,7 +102,9 @@ def test_a_host_that_must_see_how_rows_were_routed_is_waited_for_in_blocks_of_ex
 
 
 def test_rows_that_are_sent_once_take_less_of_the_network():
-    plain, once = (step(replace(EXPERTS, deduplicated_dispatch=flag), "mixtral-8x7b") for flag in (False, True))
+    """Of two experts a device: a token's two experts are on one device at times, and it is sent there once."""
+    shared = replace(EXPERTS, expert_parallel=4)
+    plain, once = (step(replace(shared, dispatcher=name), "mixtral-8x7b") for name in ("all-to-all", "deepep"))
     assert exposed_s(once, "ep") < exposed_s(plain, "ep")
     assert once.compute_s == pytest.approx(plain.compute_s, rel=0.01)
 
@@ -111,22 +113,22 @@ def test_of_copies_for_one_place_one_is_sent():
     """Two copies for two nodes of eight: 2 (1 - 1/4) = 1.5 of 2 copies cross between nodes."""
     group = placement(replace(EXPERTS, expert_parallel=16), CLUSTER.topology).expert
     outer = group[-1]
-    whole_s = deduplicated_all_to_all_s(64 * MEGA, (outer,), 0.8, 1)
+    whole_s = deduplicated_dispatch_s(64 * MEGA, (outer,), 0.8, None, 1)
     assert whole_s == pytest.approx(collectives["all-to-all"](64 * MEGA, (outer,), 0.8))
-    latency_s = deduplicated_all_to_all_s(0.0, (outer,), 0.8, 1)
-    twice_s = deduplicated_all_to_all_s(64 * MEGA, (outer,), 0.8, 2)
+    latency_s = deduplicated_dispatch_s(0.0, (outer,), 0.8, None, 1)
+    twice_s = deduplicated_dispatch_s(64 * MEGA, (outer,), 0.8, None, 2)
     assert (twice_s - latency_s) / (whole_s - latency_s) == pytest.approx(1.5 / 2)
 
 
 def test_copies_for_several_devices_of_a_node_cross_to_it_once_and_are_handed_out_there():
     """Two copies, of which 1.5 cross to two nodes and 16 (1 - (15/16)^2) = 1.9375 reach sixteen devices."""
     inner, outer = placement(replace(EXPERTS, expert_parallel=16), CLUSTER.topology).expert
-    found_s = deduplicated_all_to_all_s(64 * MEGA, (inner, outer), 0.8, 2)
+    found_s = deduplicated_dispatch_s(64 * MEGA, (inner, outer), 0.8, None, 2)
     crossing_s = all_to_all_s(64 * MEGA * 1.5 / 2, outer, 0.8)
     assert found_s == pytest.approx(crossing_s + all_to_all_s(0.0, inner, 0.8))  # while the slower network brings more
     fast = replace(outer, dimension=replace(outer.dimension, link=Link(bandwidth_bytes_per_s=PETA, latency_s=0.0)))
     handed_s = all_to_all_s(64 * MEGA * 1.9375 / 2, inner, 0.8)
-    assert deduplicated_all_to_all_s(64 * MEGA, (inner, fast), 0.8, 2) == pytest.approx(handed_s)
+    assert deduplicated_dispatch_s(64 * MEGA, (inner, fast), 0.8, None, 2) == pytest.approx(handed_s)
 
 
 def test_expert_exchange_that_runs_beside_compute_hides_behind_all_of_it():

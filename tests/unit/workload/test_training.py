@@ -138,7 +138,7 @@ def test_what_narrow_products_read_is_cast_both_ways_and_nothing_of_it_is_kept(c
 
 
 def test_scales_of_the_moment_need_a_sweep_before_every_cast():
-    scaled = training_block(tiny_block(), Precision(compute="fp8", has_current_scaling=True)).ops
+    scaled = training_block(tiny_block(), Precision(compute="fp8", recipe="current")).ops
     assert (scaled.kind == code_of("amax")).sum() == (scaled.kind == code_of("quantize")).sum() > 0
     delayed = training_block(tiny_block(), Precision(compute="fp8")).ops
     assert (delayed.kind == code_of("amax")).sum() == 0

@@ -91,7 +91,7 @@ def plan_of(row: Row, stack: Stack) -> Plan:
         interleave=interleave,
         data_parallel=dp,
         expert_parallel=ep,
-        deduplicated_dispatch=stack.deduplicated_dispatch,
+        dispatcher=stack.dispatcher,
         zero_stage=_zero_stage(row, stack),
         microbatch=row.count("micro_batch"),
         recompute=(_recompute(row, stack),),

@@ -17,6 +17,7 @@ PADDED_TO = 128  # Megatron pads the vocabulary to this many words a tensor rank
 FUSED_CLAMP_SINCE = (26, 6)  # container
 DEEPSEEK_LATENT = LatentAttention(query_rank=1536, kv_rank=512, nope_width=128, rotary_width=64, value_width=128)
 # Released config.json of each: experts, chosen, width of one, width of the shared one, dense layers before them.
+GROUPS = {"deepseekv3": (8, 4), "deepseek-v3": (8, 4), "deepseekv2": (8, 3)}  # n_group and topk_group of the same
 EXPERTS = {
     "deepseekv3": (256, 8, 2048, 2048, 3),
     "deepseek-v3": (256, 8, 2048, 2048, 3),
@@ -106,16 +107,27 @@ def _nemotron(row: Row) -> Transformer:
 
 def _mixture(row: Row, family: str) -> Transformer:
     num_experts, num_experts_per_token, width, shared_width, num_dense = EXPERTS[family]
+    num_groups, num_groups_per_token = GROUPS.get(family, (1, 1))
     shape = _llama(row)
     is_latent = "deepseek" in family or "kimi" in family
+    has_bias = "gpt oss" in family  # attention_bias of the released config.json; experts and sinks of the weights
     return replace(
         shape,
         num_kv_heads=shape.num_heads if is_latent else shape.num_kv_heads,
         head_width=next((w for known, w in HEAD_WIDTH.items() if known in family), shape.head_width),
         ffn_width=DENSE_FFN.get(family, width),
         experts=Experts(
-            num_experts=num_experts, num_experts_per_token=num_experts_per_token, width=width, shared_width=shared_width
+            num_experts=num_experts,
+            num_experts_per_token=num_experts_per_token,
+            width=width,
+            num_groups=num_groups,
+            num_groups_per_token=num_groups_per_token,
+            shared_width=shared_width,
+            has_bias=has_bias,
         ),
+        qkv_bias=has_bias,
+        output_bias=has_bias,
+        has_attention_sinks=has_bias,
         num_dense_layers=min(num_dense, shape.num_layers - 1),
         latent=DEEPSEEK_LATENT if is_latent else None,
         qk_norm="qwen3" in family,

@@ -6,11 +6,13 @@ from dataclasses import dataclass, field, replace
 
 from dovetail.accuracy.runs.row import Row
 from dovetail.errors import NotModelled
+from dovetail.parallel.dispatchers import ALL_TO_ALL, DEEPEP
 from dovetail.parallel.frameworks import frameworks
 from dovetail.parallel.plan import Overlap
 from dovetail.workload.optimizer import Precision
 
 MEGATRON = "megatron-lm"
+HYBRIDEP = "hybridep"
 NOTHING_OVERLAPS = Overlap(data=False, tensor=False, context=False, expert=False, pipeline=False)
 
 
@@ -26,7 +28,7 @@ class Stack:
     has_sequence_parallel: bool = False  # wherever there is tensor parallelism
     recompute: str = "none"
     has_wide_residual: bool = False
-    deduplicated_dispatch: bool = False
+    dispatcher: str = ALL_TO_ALL
     has_fused_loss: bool = False
     framework: str = "megatron-lm"  # whose memory a plan's is taken to be
 
@@ -86,21 +88,30 @@ def stack_of(row: Row) -> Stack:
     if "bridge" in framework:
         return _bridge(row)
     if "hai-llm" in framework:  # DualPipe hides exchange behind the other direction's compute (arXiv:2412.19437)
-        stack = replace(_with_precision(MEGATRON_CORE, row), deduplicated_dispatch=True)
+        stack = replace(_with_precision(MEGATRON_CORE, row), dispatcher=DEEPEP)
         return replace(stack, overlap=replace(stack.overlap, expert=True))
     return _with_precision(MEGATRON_CORE, row)
 
 
 def _with_precision(stack: Stack, row: Row) -> Stack:
-    precision = replace(stack.precision, compute=compute_of(row), weights="bf16", has_current_scaling=_is_current(row))
+    compute = compute_of(row)
+    precision = replace(stack.precision, compute=compute, weights="bf16", recipe=_recipe_of(row, compute))
     return replace(stack, precision=precision)
 
 
-def _is_current(row: Row) -> bool:
-    """Megatron-Bridge's plain FP8 recipes scale by the tensor itself; blocks of MX formats have scales of their own."""
-    if compute_of(row) == "fp4":
-        return True
-    return row.says("framework", "Bridge") and row.word("precision").upper() in ("FP8", "FP8-CS", "")
+def _recipe_of(row: Row, compute: str) -> str:
+    """How 8-bit tensors are scaled: in blocks where a row says MX, by the tensor itself in Megatron-Bridge's plain FP8.
+
+    Others are taken to scale with delay, as Transformer Engine does by default; DeepSeek-V3 in blocks of its own.
+    """
+    if compute != "fp8":
+        return ""
+    if row.says("precision", "MX"):
+        return "mxfp8"
+    if row.says("framework", "hai-llm"):
+        return "blockwise"
+    is_current = row.says("framework", "Bridge") and row.word("precision").upper() in ("FP8", "FP8-CS", "")
+    return "current" if is_current else "delayed"
 
 
 def compute_of(row: Row) -> str:
@@ -136,13 +147,39 @@ GRAPHED_SINCE = (26, 6)
 
 def _bridge(row: Row) -> Stack:
     """Megatron-Bridge's recipes; until 2026 the host waits for each routing."""
-    stack = replace(_with_precision(MEGATRON_CORE, row), deduplicated_dispatch=_is_sent_once(row), has_fused_loss=True)
+    dispatcher = HYBRIDEP if _is_sent_once(row) else ALL_TO_ALL
+    stack = replace(_with_precision(MEGATRON_CORE, row), dispatcher=dispatcher, has_fused_loss=True)
     if row.count("EP", 1) == 1 or row.says("model", "tokendrop"):
         return stack  # with a capacity, shapes are known beforehand
     if row.container >= GRAPHED_SINCE:
         return replace(stack, kernels="compiled", overlap=replace(stack.overlap, expert=True))
     is_beside = row.says("model", "235B") and row.says("gpu", "H100")  # moe_a2a_overlap of that recipe
-    return replace(stack, overlap=replace(stack.overlap, routing=False, expert=is_beside))
+    kernels = "graphed-attention" if _is_graphed(row) else stack.kernels
+    recompute = "norm-activation" if _recomputes_activation(row) else stack.recompute
+    overlap = replace(stack.overlap, routing=False, expert=is_beside)
+    return replace(stack, kernels=kernels, recompute=recompute, overlap=overlap)
+
+
+def _recomputes_activation(row: Row) -> bool:
+    """Recipes with recompute_modules layernorm and moe_act: GPT-OSS where memory is short (as `_is_graphed`)."""
+    return row.says("model", "GPT OSS") and not row.says("gpu", "B300")
+
+
+def _is_graphed(row: Row) -> bool:
+    """Whether CUDA graphs hold attention and router, as a mixture's recipe says (Megatron-Bridge 0.3,
+    scripts/performance/configs, cuda_graph_scope with attn).
+    """
+    is_grace = row.says("gpu", "GB200", "GB300")
+    is_bf16 = compute_of(row) == "bf16"
+    if row.says("model", "GPT OSS"):
+        return row.says("gpu", "B300")  # the GB300, too
+    if row.says("model", "Kimi"):
+        return False
+    if row.says("model", "DeepSeek"):
+        return row.says("gpu", "GB200") or (row.says("gpu", "GB300") and is_bf16)
+    if row.says("model", "235B"):
+        return is_grace and not (row.says("gpu", "GB300") and is_bf16)
+    return row.says("gpu", "GB200") and not row.says("precision", "MX")
 
 
 def _is_sent_once(row: Row) -> bool:
@@ -176,9 +213,10 @@ def _composer(row: Row) -> Stack:
 def _torchtitan(row: Row) -> Stack:
     is_compiled = row.says("notes", "compile")
     is_async = row.says("notes", "async")
+    compute = compute_of(row)
     return replace(
         TORCHTITAN,
         kernels="compiled" if is_compiled else "eager",
         overlap=Overlap(tensor=is_async),
-        precision=replace(TORCHTITAN.precision, compute=compute_of(row), has_current_scaling=True),
+        precision=replace(TORCHTITAN.precision, compute=compute, recipe="current" if compute == "fp8" else ""),
     )

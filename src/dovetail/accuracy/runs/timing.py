@@ -11,7 +11,7 @@ from dovetail.accuracy.jobs import why_not
 from dovetail.accuracy.runs.jobs import PublishedRun, run_of
 from dovetail.accuracy.runs.row import Row
 from dovetail.errors import DovetailError, InvalidInput, NotModelled
-from dovetail.evaluate import memory_use
+from dovetail.evaluate import check_formats, memory_use
 from dovetail.parallel.check import check_plan
 from dovetail.parallel.placement import placement
 from dovetail.parallel.plan import columns_of
@@ -88,6 +88,7 @@ def check_dtypes(run: PublishedRun) -> None:
     chip = run.cluster.chip
     if run.precision.compute not in dict(chip.tensor.rates):
         raise NotModelled(f"{chip.name} has no rate for {run.precision.compute}")
+    check_formats(run.precision, run.cluster)
 
 
 def timed_together(runs: Sequence[PublishedRun], graph: Graph) -> list[Timed]:

@@ -66,11 +66,16 @@ def _costing_of_one(rows: Rows, fill_frac: FloatArray | float, splits: tuple[int
     k = np.where(is_recurrent & ~is_stepwise, rows.b * rows.k, rows.k)  # in its weight gradient they are one
     is_apart = ((rows.kind == _EXPERT) & ~rows.is_fused)[:, None]  # eager experts are products one after another
     num_kernels = np.where(is_apart, rows.b, num_steps)
+    # fused layers queue one product per expert, on several streams at once (Transformer Engine, cublaslt_gemm.cu,
+    # nvte_multi_tensor_gemm); a compiler's grouped product is one kernel
+    is_queued = ((rows.kind == _EXPERT) & rows.is_fused & ~rows.is_compiled)[:, None]
+    num_further = np.where(is_queued, rows.b - 1.0, 0.0)
     gradients = rows.is_backward[:, None].astype(np.float64)
     narrow = rows.operand_bytes / rows.element_bytes
     n = rows.n * rows.work_frac  # of weights side by side, those of which a second forward pass forms the product again
 
     m_grouped, k_grouped = _grouped_extents(rows, is_apart, k)
+    are_short = _are_short(rows)
 
     def on_arrays(chips: ChipColumns, setting: Setting) -> RowCosts:
         found = array_products(
@@ -87,7 +92,7 @@ def _costing_of_one(rows: Rows, fill_frac: FloatArray | float, splits: tuple[int
         again_bytes = np.where(is_stepwise, _stepwise_bytes(rows, chips), found.reread_bytes)
         hbm_bytes = rows.in_bytes * narrow + rows.out_bytes + again_bytes
         timed = _on_arrays_s(rows, chips, on_chip_s, num_steps * found.conversion_s, hbm_bytes)
-        return _row_costs(rows, chips, timed, hbm_bytes, unit_j, num_kernels, gradients)
+        return _row_costs(rows, chips, timed, hbm_bytes, unit_j, (num_kernels, num_further), gradients)
 
     def parts(chips: ChipColumns, setting: Setting) -> RowCosts:
         if chips.are_arrays:
@@ -112,8 +117,12 @@ def _costing_of_one(rows: Rows, fill_frac: FloatArray | float, splits: tuple[int
             lanes_j = rows.flop * FLOP_ENERGY_RATIO * chips.vector_j_per_flop + lanes_bytes * chips.sram_j_per_byte
             tensor_s, unit_j = np.where(on_lanes, lanes_s, tensor_s), np.where(on_lanes, lanes_j, unit_j)
         hbm_bytes = rows.in_bytes * narrow + rows.out_bytes + _reread_bytes(rows, chips, shape, is_stepwise)
-        timed = _on_units_s(rows, chips, tensor_s, hbm_bytes, on_lanes)
-        return _row_costs(rows, chips, timed, hbm_bytes, unit_j, num_kernels, gradients)
+        wide_s = tensor_s
+        if bool(are_short.any()):  # at half of the rate, as wide products are
+            halved = replace(shape, rate_flop_per_s=shape.rate_flop_per_s / 2)
+            wide_s = np.maximum(num_steps * unit_s(halved, chips)[0], tensor_s)
+        timed = _on_units_s(rows, chips, (tensor_s, wide_s), hbm_bytes, on_lanes)
+        return _row_costs(rows, chips, timed, hbm_bytes, unit_j, (num_kernels, num_further), gradients)
 
     return parts
 
@@ -142,16 +151,34 @@ def _on_arrays_s(
 
 
 def _on_units_s(
-    rows: Rows, chips: ChipColumns, tensor_s: FloatArray, hbm_bytes: FloatArray, on_lanes: BoolArray
+    rows: Rows,
+    chips: ChipColumns,
+    unit: tuple[FloatArray, FloatArray],
+    hbm_bytes: FloatArray,
+    on_lanes: BoolArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Busy and clocked seconds: units and HBM side by side, and what of the traffic nothing hides.
 
-    Of products on the lanes, other blocks of a core hide all of it.
+    Of products on the lanes, other blocks of a core hide all of it. `unit` are seconds of the units, and those at half
+    of the rate where that is asked for.
     """
+    tensor_s, wide_s = unit
     bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"]
     serial_bytes = np.where(on_lanes, 0.0, _serial_bytes(rows, chips))
-    both_s, clocked_s = beside(tensor_s, (hbm_bytes - serial_bytes) / bandwidth)
-    return both_s + np.maximum(serial_bytes, _scaled_bytes(rows)) / bandwidth, clocked_s
+    hidden_s = (hbm_bytes - serial_bytes) / bandwidth
+    both_s, clocked_s = beside(tensor_s, hidden_s)
+    scaled_bytes = _scaled_bytes(rows)
+    passing_s = both_s + np.maximum(serial_bytes, scaled_bytes) / bandwidth
+    # Rows of one expert are a short contraction under a large weight: passes over its gradient, which were measured on
+    # long ones, would cost more than the product itself. Partial sums are scaled within the main loop there, which
+    # takes no longer than at half of the rate (DeepSeek-AI 2024, arXiv:2412.19437, section 3.3.2).
+    within_s = beside(wide_s, hidden_s)[0] + serial_bytes / bandwidth
+    return np.where(_are_short(rows)[:, None], np.minimum(passing_s, within_s), passing_s), clocked_s
+
+
+def _are_short(rows: Rows) -> BoolArray:
+    """Narrow products of experts."""
+    return np.asarray(is_among(rows.math, SCALED) & (rows.kind == _EXPERT))
 
 
 def _scaled_bytes(rows: Rows) -> FloatArray:
@@ -165,10 +192,10 @@ def _row_costs(
     timed: tuple[FloatArray, FloatArray],
     hbm_bytes: FloatArray,
     unit_j: FloatArray,
-    num_kernels: FloatArray,
+    queued: tuple[FloatArray, FloatArray],  # kernels one after another, and further ones beside them
     gradients: FloatArray,
 ) -> RowCosts:
-    busy_s, clocked_s = timed
+    (busy_s, clocked_s), (num_kernels, num_further) = timed, queued
     return RowCosts(
         busy_s=busy_s,
         clocked_s=clocked_s,
@@ -176,7 +203,7 @@ def _row_costs(
         hbm_bytes=hbm_bytes,
         core_j=unit_j + hbm_bytes * chips.sram_j_per_byte,
         flop=rows.flop,
-        host_s=stream_host_s(rows, chips, num_kernels, gradients),
+        host_s=stream_host_s(rows, chips, num_kernels, gradients, num_further=num_further),
         floor_s=np.zeros(()),
     )
 

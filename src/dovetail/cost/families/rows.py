@@ -204,14 +204,26 @@ def floor_s(chips: ChipColumns, num_kernels: FloatArray, gradients: FloatArray) 
     return np.where(gradients > 0, made_s + calibration["host_autograd_s"], 0.0)
 
 
-def stream_host_s(rows: Rows, chips: ChipColumns, num_kernels: FloatArray, gradients: FloatArray) -> FloatArray:
-    """Seconds the host takes to queue each row: an operator of a layer run eagerly, or no more than its kernels."""
+def stream_host_s(
+    rows: Rows,
+    chips: ChipColumns,
+    num_kernels: FloatArray,
+    gradients: FloatArray,
+    *,
+    num_further: FloatArray | float = 0.0,
+    num_ops: FloatArray | float = 1.0,
+) -> FloatArray:
+    """Seconds the host takes to queue each row: an operator of a layer run eagerly, or no more than its kernels.
+
+    `num_further` are kernels that one operator queues beyond what is usual; `num_ops` how many operators a row is.
+    """
     calibration = chips.calibration
     kernels_s = num_kernels * calibration["host_kernel_s"]
     if bool(rows.is_compiled.all()):
         return np.asarray(kernels_s)
     # the gradient of a weight or a bias comes out of the node that also makes the gradient of its input
     is_node = (rows.phase != Phase.WEIGHT_GRAD)[:, None]
-    node_s = gradients * calibration["host_gradient_s"] + is_node * calibration["host_autograd_s"]
-    eager_s = np.where(rows.is_backward[:, None], kernels_s + node_s, calibration["host_op_s"])
+    node_s = num_ops * gradients * calibration["host_gradient_s"] + is_node * calibration["host_autograd_s"]
+    eager_s = np.where(rows.is_backward[:, None], kernels_s + node_s, num_ops * calibration["host_op_s"])
+    eager_s = eager_s + num_further * calibration["host_kernel_s"]
     return np.where(rows.is_compiled[:, None], kernels_s, eager_s)

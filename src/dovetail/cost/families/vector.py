@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dovetail.columns import is_among
 from dovetail.cost.columns import ChipColumns
 from dovetail.cost.families.rows import TINY_S, Costing, RowCosts, Rows, floor_s, stream_host_s
 from dovetail.cost.kernels import Access, Kernel, Launches, launches
@@ -20,7 +21,13 @@ from dovetail.cost.vector import (
     wide_streams,
 )
 from dovetail.workload.graph import FloatArray, IntArray
-from dovetail.workload.operators import FLOP_PER_ELEMENT, NUM_READS, NUM_WRITES, OPERATORS
+from dovetail.workload.operators import FLOP_PER_ELEMENT, NUM_READS, NUM_WRITES, OPERATORS, code_of
+
+# Kernels for the rows of each expert, where these are apart; biases are operators of their own for each, too.
+_BIAS = code_of("expert_bias")
+_BY_EXPERT = (code_of("amax"), code_of("quantize"), _BIAS)
+_BIAS_OPS = 2.0  # of an expert: a product and a sum
+_NUM_JOINT = np.array([2.0, 3.0])  # kernels for the biases of all experts, forward and backward
 
 
 def vector_costing(rows: Rows) -> Costing:
@@ -28,6 +35,11 @@ def vector_costing(rows: Rows) -> Costing:
     kernels = _kernel_rows(rows, found)
     gradients = np.array([[float(launched.num_gradients)] for launched in found])
     num_kernels = np.array([[float(len(launched.kernels))] for launched in found]) + _sorting_kernels(rows, found)
+    is_bias = (rows.kind == _BIAS)[:, None]
+    num_joint = np.where(is_bias, _NUM_JOINT[rows.is_backward.astype(np.int64)][:, None], 0.0)
+    num_experts = np.where(is_among(rows.kind, _BY_EXPERT)[:, None], rows.b, 1.0)
+    num_kernels = num_joint + (num_kernels - num_joint) * num_experts
+    num_ops = np.where(is_bias, _BIAS_OPS * rows.b + 1.0, 1.0)
     slots = np.add.reduceat(kernels.slots, np.flatnonzero(np.diff(kernels.operator, prepend=-1)), axis=0)
     slots = np.maximum(slots, rows.flop)
 
@@ -44,7 +56,7 @@ def vector_costing(rows: Rows) -> Costing:
             hbm_bytes=times.hbm_bytes,
             core_j=lanes_j + nearest_j + times.hbm_bytes * chips.sram_j_per_byte,
             flop=rows.flop,
-            host_s=stream_host_s(rows, chips, num_kernels, gradients),
+            host_s=stream_host_s(rows, chips, num_kernels, gradients, num_ops=num_ops),
             floor_s=floor_s(chips, num_kernels, gradients),
         )
 

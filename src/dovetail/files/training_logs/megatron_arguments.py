@@ -9,6 +9,7 @@ import ast
 from typing import Any
 
 from dovetail.files.training_logs.draft import Draft, count_in, number_in
+from dovetail.parallel.dispatchers import DEEPEP, dispatchers
 
 _CONTEXT_TYPES = {"p2p": "ring", "all_gather": "gather", "a2a": "all-to-all"}
 _SHARDING = {"optim": 1, "optim_grads": 2, "optim_grads_params": 3}
@@ -158,8 +159,9 @@ def _plan(printed: _Arguments) -> dict[str, Any]:
         plan["expert_parallel"] = printed.count("expert_model_parallel_size")
     if printed.count("num_experts") and printed.count("expert_tensor_parallel_size"):
         plan["expert_tensor_parallel"] = printed.count("expert_tensor_parallel_size")
-    if printed.flag("moe_enable_deepep"):
-        plan["deduplicated_dispatch"] = True
+    if printed.flag("moe_enable_deepep") or printed.names("moe_token_dispatcher_type")[:1] == ["flex"]:
+        [backend] = printed.names("moe_flex_dispatcher_backend")[:1] or [DEEPEP]
+        plan["dispatcher"] = backend if backend in dispatchers else DEEPEP
     chunks = _chunks(printed, pipeline)
     if chunks > 1:
         plan["interleave"] = chunks

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from dovetail.parallel.dispatchers import ALL_TO_ALL, dispatchers
 from dovetail.parallel.plan import AXES, Plan, policies_of
 from dovetail.report.labels import in_a_row
 from dovetail.report.launchers.launch import Missing
@@ -40,6 +41,25 @@ def plain_order(plan: Plan) -> Iterator[Missing]:
     if nested_order(plan) != tuple(axis for axis in AXES if plan.degree(axis) > 1):
         message = f"axis_order {', '.join(plan.axis_order)}"
         yield Missing(message, "ranks always go tp, cp, dp, pp", (("axis_order", AXES),))
+
+
+def unsent_dispatcher(plan: Plan, framework: str, why: str) -> Iterator[Missing]:
+    """A dispatcher that `framework` cannot be told of, where rows go to experts of other devices."""
+    if plan.expert_parallel > 1 and framework not in dispatchers[plan.dispatcher].launch:
+        message = f"dispatcher {plan.dispatcher}, written as {ALL_TO_ALL}"
+        yield Missing(message, why, (("dispatcher", ALL_TO_ALL),))
+
+
+def wide_products(precision: Precision, why: str) -> Missing:
+    """Products that a framework takes as wide as tensors are stored."""
+    instead = (("precision.compute", precision.storage), ("precision.recipe", ""))
+    return Missing(f"compute in {precision.compute}, written as {precision.storage}", why, instead)
+
+
+def other_recipe(precision: Precision, recipe: str, why: str) -> Missing:
+    """A scaling recipe that a framework does not have, and the one that it has."""
+    message = f"scaling recipe {precision.recipe}, written as {recipe}"
+    return Missing(message, why, (("precision.recipe", recipe),))
 
 
 def kept_weights(precision: Precision) -> Iterator[Missing]:

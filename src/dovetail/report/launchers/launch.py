@@ -30,7 +30,7 @@ CHOICES = {  # of a plan, that every launcher tells its framework or names as mi
     "tensor_parallel", "sequence_parallel", "context_parallel", "context_comm_type", "pipeline_parallel", "interleave",
     "schedule", "data_parallel", "expert_parallel", "expert_tensor_parallel", "zero_stage", "microbatch", "recompute",
     "recompute_layers", "layers_per_stage", "stage_pools", "offload_optimizer", "offload_activations_frac",
-    "axis_order", "overlap", "deduplicated_dispatch", "framework",
+    "axis_order", "overlap", "dispatcher", "framework",
 }  # fmt: skip
 OVERLAPS = {"data", "tensor", "context", "expert", "pipeline"}
 _PLAIN = re.compile(r"[\w@%+=:,./-]+")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dovetail.parallel.plan import Plan
-from dovetail.report.launchers.fallbacks import kept_weights, offered_optimizer
+from dovetail.report.launchers.fallbacks import kept_weights, offered_optimizer, wide_products
 from dovetail.report.launchers.launch import Flag, Missing, flag
 from dovetail.workload.optimizer import Precision
 
@@ -16,8 +16,11 @@ _SHARDING = {2: "optim_grads", 3: "optim_grads_params"}
 def precision_flags(precision: Precision, plan: Plan) -> Iterator[Flag | Missing]:
     if precision.storage in ("bf16", "fp16"):
         yield flag(f"--{precision.storage}")
-    if precision.compute == "fp8":
-        yield flag("--fp8-format", "hybrid")
+    if precision.scaling is not None:
+        told = precision.scaling.launch.get(MEGATRON_LM)
+        if told is None:
+            yield wide_products(precision, f"it has no recipe like {precision.recipe}")
+        yield from (flag(*argument) for argument in told or ())
     if precision.compute == "tf32":
         why = "products in tf32 are PyTorch's to allow"
         yield Missing("compute in tf32, written as fp32", why, (("precision.compute", "fp32"),))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from dovetail.errors import InvalidInput
 from dovetail.hardware.heterogeneous import AnyCluster
+from dovetail.parallel.dispatchers import ALL_TO_ALL, DEEPEP
 from dovetail.parallel.layout import layers_per_chunk
 from dovetail.parallel.plan import AXES, Overlap, Plan
 from dovetail.report.launchers.fallbacks import as_run
@@ -130,7 +131,7 @@ def _of_megatron(flags: TextFlags, workload: Workload, num_devices: int) -> Read
         data_parallel=dp,
         expert_parallel=flags.count("--expert-model-parallel-size"),
         expert_tensor_parallel=flags.count("--expert-tensor-parallel-size"),
-        deduplicated_dispatch=flags.word("--moe-token-dispatcher-type") == "flex",
+        dispatcher=_megatron_dispatcher(flags),
         zero_stage=_megatron_zero(flags),
         microbatch=flags.count("--micro-batch-size"),
         offload_optimizer="--optimizer-cpu-offload" in flags,
@@ -173,6 +174,11 @@ def _megatron_zero(flags: TextFlags) -> int:
     if "--use-megatron-fsdp" in flags:
         return 3 if flags.word("--data-parallel-sharding-strategy") == "optim_grads_params" else 2
     return int("--use-distributed-optimizer" in flags or flags.word("--optimizer").startswith("dist_"))
+
+
+def _megatron_dispatcher(flags: TextFlags) -> str:
+    kind = flags.word("--moe-token-dispatcher-type") or "alltoall"
+    return (flags.word("--moe-flex-dispatcher-backend") or DEEPEP) if kind == "flex" else kind
 
 
 def _megatron_recompute(flags: TextFlags, interleave: int) -> tuple[str, tuple[int, ...]]:
@@ -235,7 +241,7 @@ def _torchtitan(found: LaunchText, workload: Workload, num_devices: int) -> Read
         expert_tensor_parallel=_cut_experts(workload, tp)
         if ep == 1
         else flags.count("--parallelism.expert_tensor_parallel_degree"),
-        deduplicated_dispatch=flags.word("--parallelism.expert_parallel_comm_backend") == "deepep",
+        dispatcher=flags.word("--parallelism.expert_parallel_comm_backend") or ALL_TO_ALL,
         zero_stage={"always": 3, "never": 2}.get(reshard, 0),
         microbatch=flags.count("--parallelism.pipeline_parallel_microbatch_size")
         if pp > 1

@@ -15,6 +15,7 @@ from dovetail.opsched.slices import slice_costs
 from dovetail.opsched.work import Work, chip_batch, work_of
 from dovetail.parallel.check import check_plan
 from dovetail.parallel.collectives import OP_COLLECTIVES, op_payload_bytes
+from dovetail.parallel.dispatchers import ALL_TO_ALL
 from dovetail.parallel.placement import Placement, placement
 from dovetail.parallel.plan import Plan
 from dovetail.parallel.sharding import ShardedPlan, shard
@@ -113,7 +114,7 @@ def check_mined(plan: Plan) -> None:
         ("offload_optimizer", not plan.offload_optimizer, "false"),
         ("offload_activations_frac", plan.offload_activations_frac == 0, "0"),
         ("context_comm_type", plan.context_comm_type == "gather" or plan.context_parallel == 1, "gather"),
-        ("deduplicated_dispatch", not plan.deduplicated_dispatch, "false"),
+        ("dispatcher", plan.dispatcher == ALL_TO_ALL, ALL_TO_ALL),
     ):
         if not is_plain:
             raise NotModelled(f"chips are mined for plans without {key}; choose {key}: {value}", key)

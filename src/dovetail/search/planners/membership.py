@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 from dovetail.hardware.families import PLAIN
+from dovetail.parallel.dispatchers import ALL_TO_ALL
 from dovetail.parallel.plan import Plan
 from dovetail.search.planners.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH, PlanSpace
 
@@ -46,7 +47,7 @@ def _has_ranks(space: PlanSpace, plan: Plan) -> bool:
         and (plan.context_parallel == 1 or plan.context_comm_type in space.context_comm_type)
         and (is_alone or plan.zero_stage in space.zero_stage)
         and plan.expert_tensor_parallel in (1, plan.tensor_parallel)
-        and not plan.deduplicated_dispatch
+        and plan.dispatcher == ALL_TO_ALL
         and plan.overlap in space.overlap
         and plan.offload_optimizer in space.offload_optimizer
         and plan.offload_activations_frac in space.offload_activations_frac

@@ -12,6 +12,7 @@ import numpy as np
 
 from dovetail.hardware.families import PLAIN
 from dovetail.parallel.check import context_problem
+from dovetail.parallel.dispatchers import ALL_TO_ALL, dispatchers
 from dovetail.parallel.plan import (
     AXES,
     CONTEXT_COMM_TYPES,
@@ -119,7 +120,7 @@ def _plans(space: PlanSpace, graph: Graph, tp: int, cp: int, pp: int, dp: int) -
         microbatch=pipe[:, 2],
         expert_parallel=expert[:, 0],
         expert_tensor_parallel=expert[:, 1],
-        deduplicated_dispatch=np.zeros(chosen.shape[1], dtype=bool),
+        dispatcher=np.full(chosen.shape[1], dispatchers.names().index(ALL_TO_ALL)),
         zero_stage=zero,
         recompute=recompute,
         axis_order=order,

@@ -7,7 +7,7 @@ from typing import Any
 
 from dovetail.cost.price import price
 from dovetail.errors import DovetailError, InvalidInput, NotModelled
-from dovetail.evaluate import Infeasible, Outcome, evaluate
+from dovetail.evaluate import Infeasible, Outcome, check_formats, evaluate
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.heterogeneous import AnyCluster, pools_of
 from dovetail.parallel.plan import Plan
@@ -35,6 +35,9 @@ class Question:
     constraints: tuple[Constraint, ...]
     space: PlanSpace
     given: tuple[Plan, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_formats(self.workload.precision, self.cluster)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -166,12 +166,16 @@ def _deepseek_experts(fields: Fields, has_router_bias: bool) -> Experts:
     num_experts, width = fields.count("n_routed_experts"), fields.count("moe_intermediate_size")
     fields.must_be("moe_layer_freq", 1)
     # how experts are chosen
-    fields.ignore("n_group", "topk_group", "topk_method", "scoring_func", "routed_scaling_factor", "ep_size")
+    fields.ignore("topk_method", "scoring_func", "routed_scaling_factor", "ep_size")
+    num_groups = fields.count("n_group", 1) if fields.config.get("n_group") else 1
+    num_groups_per_token = fields.count("topk_group", num_groups) if fields.config.get("topk_group") else num_groups
     fields.ignore("rope_interleave")
     return Experts(
         num_experts=num_experts,
         num_experts_per_token=_chosen(fields, num_experts),
         width=width,
+        num_groups=num_groups,
+        num_groups_per_token=num_groups_per_token,
         shared_width=fields.count("n_shared_experts", 0, least=0) * width,
         router_bias=has_router_bias,
     )

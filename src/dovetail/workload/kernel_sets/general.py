@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dovetail.workload.kernel_sets import EVERYTHING, KernelSet, kernel_sets
+from dovetail.workload.kernel_sets import BUT_EXPERTS, EVERYTHING, KernelSet, kernel_sets
 
 PROFILED = "kernels as PyTorch 2.11's profiler lists them on an H200 (cost/kernels.py)"
 
@@ -34,5 +34,14 @@ kernel_sets.register("compiled")(
         is_fused=True,
         compiled=EVERYTHING,
         loss="fused_cross_entropy",
+    )
+)
+kernel_sets.register("graphed-attention")(
+    KernelSet(
+        summary="as fused, with attention and router of each layer in CUDA graphs; the host queues experts alone",
+        source="Megatron-LM core, transformer/cuda_graphs.py: --cuda-graph-scope attn moe_router moe_preprocess",
+        is_fused=True,
+        compiled=BUT_EXPERTS,
+        loss="inplace_cross_entropy",
     )
 )

@@ -118,11 +118,11 @@ def test_mixtral_with_expert_parallelism_on_megatron_lm():
 
 
 def test_rows_that_cross_the_network_once_are_deepep():
-    once = replace(MIXTRAL, deduplicated_dispatch=True)
+    once = replace(MIXTRAL, dispatcher="deepep")
     assert "--moe-enable-deepep" in flags(launch("megatron-lm", "mixtral-8x7b", once))
     job = tomllib.loads(launch("torchtitan 0.2.2", "mixtral-8x7b", once).config)
     assert job["parallelism"]["expert_parallel_comm_backend"] == "deepep"
-    assert "deduplicated_dispatch" in told(launch("deepspeed", "mixtral-8x7b", once))
+    assert "dispatcher deepep" in told(launch("deepspeed", "mixtral-8x7b", once))
 
 
 def test_deepseek_v3_is_said_to_megatron_lm_with_its_latent_attention_and_dense_layers():
@@ -475,3 +475,65 @@ def test_a_configuration_of_torchtitan_that_computes_in_float8_is_taken_for_floa
     assert "--compile.no-enable-async-tensor-parallel" in wide.words  # which that configuration has on
     experts = launch("torchtitan", "deepseek-v3", plan, batch=64)
     assert flags(experts)["--parallelism.expert_parallel_degree"] == "1"  # where its configuration has 2
+
+
+@pytest.mark.parametrize(
+    ("dispatcher", "said"),
+    [
+        ("all-to-all", {"--moe-token-dispatcher-type": "alltoall"}),
+        ("all-gather", {"--moe-token-dispatcher-type": "allgather"}),
+        ("deepep", {"--moe-token-dispatcher-type": "flex", "--moe-enable-deepep": ""}),
+        ("hybridep", {"--moe-token-dispatcher-type": "flex", "--moe-flex-dispatcher-backend": "hybridep"}),
+    ],
+)
+def test_megatron_is_told_of_every_dispatcher(dispatcher, said):
+    started = launch("megatron-lm", "mixtral-8x7b", replace(MIXTRAL, dispatcher=dispatcher))
+    assert said.items() <= flags(started).items()
+    assert "dispatcher" not in told(started)
+    bridged = launch("megatron-bridge", "mixtral-8x7b", replace(MIXTRAL, dispatcher=dispatcher))
+    assert f"model.moe_token_dispatcher_type={said['--moe-token-dispatcher-type']}" in flags(bridged)
+    assert ("model.moe_flex_dispatcher_backend=hybridep" in flags(bridged)) == (dispatcher == "hybridep")
+
+
+@pytest.mark.parametrize(
+    ("recipe", "said"),
+    [
+        ("delayed", {"--fp8-format": "hybrid", "--fp8-recipe": "delayed"}),
+        ("current", {"--fp8-format": "hybrid", "--fp8-recipe": "tensorwise"}),
+        ("blockwise", {"--fp8-format": "e4m3", "--fp8-recipe": "blockwise"}),
+        ("mxfp8", {"--fp8-format": "e4m3", "--fp8-recipe": "mxfp8"}),
+        ("nvfp4", {"--fp4-format": "e2m1", "--fp4-recipe": "nvfp4"}),
+    ],
+)
+def test_megatron_is_told_of_every_scaling_recipe(recipe, said):
+    narrow = Precision(compute=recipe)
+    started = launch("megatron-lm", "mixtral-8x7b", MIXTRAL, cluster="dgx-b200", precision=narrow)
+    assert said.items() <= flags(started).items()
+    bridged = flags(launch("megatron-bridge", "mixtral-8x7b", MIXTRAL, cluster="dgx-b200", precision=narrow))
+    assert all(f"model.{key[2:].replace('-', '_').removesuffix('_format')}={said[key]}" in bridged for key in said)
+
+
+@pytest.mark.parametrize(
+    ("framework", "recipe", "instead"),
+    [
+        ("torchtitan 0.2.2", "blockwise", "scaling recipe blockwise, written as current"),
+        ("torchtitan 0.2.2", "nvfp4", "compute in fp4, written as bf16"),
+        ("maxtext", "mxfp8", "scaling recipe mxfp8, written as current"),
+        ("maxtext", "nvfp4", "compute in fp4, written as bf16"),
+        ("deepspeed", "mxfp8", "compute in fp8, written as bf16"),
+        ("fsdp2", "nvfp4", "compute in fp4, written as bf16"),
+    ],
+)
+def test_a_recipe_that_a_framework_has_not_is_named_with_what_runs(framework, recipe, instead):
+    plan = Plan(data_parallel=64, zero_stage=3)
+    started = launch(framework, "llama3-8b", plan, cluster="dgx-b200", precision=Precision(compute=recipe))
+    assert instead in told(started)
+
+
+def test_torchtitan_has_blocks_of_32_by_a_converter_of_its_own():
+    started = launch("torchtitan 0.2.2", "llama3-8b", Plan(data_parallel=64, zero_stage=3), cluster="dgx-b200",
+                     precision=Precision(compute="mxfp8"))  # fmt: skip
+    job = tomllib.loads(started.config)
+    assert job["model"]["converters"] == ["quantize.linear.mx"]
+    assert job["quantize"]["linear"]["mx"]["recipe_name"] == "mxfp8_cublas"
+    assert "recipe" not in told(started)

@@ -29,7 +29,7 @@ def test_a_plain_plan_is_in_the_whole_space_stages_alike_or_not():
         {"schedule": "gpipe"},
         {"overlap": Overlap(tensor=True)},
         {"offload_optimizer": True},
-        {"deduplicated_dispatch": True},
+        {"dispatcher": "deepep"},
         {"axis_order": ("pp", *(axis for axis in AXES if axis != "pp"))},
         {"context_parallel": 2, "context_comm_type": "ring"},
         {"stage_pools": (0, 1, 0, 1)},

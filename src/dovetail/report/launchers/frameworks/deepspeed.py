@@ -22,6 +22,8 @@ from dovetail.report.launchers.fallbacks import (
     mixed_recompute,
     offered_optimizer,
     plain_order,
+    unsent_dispatcher,
+    wide_products,
 )
 from dovetail.report.launchers.frameworks import FrameworkLauncher, launchers
 from dovetail.report.launchers.host_ranks import HOSTFILE, pool_notes
@@ -132,9 +134,9 @@ def _zero(plan: Plan) -> Iterator[Setting | Missing]:
 def _precision(precision: Precision) -> Iterator[Setting | Missing]:
     if precision.storage in ("bf16", "fp16"):
         yield Setting((precision.storage, "enabled"), True)
-    if precision.compute == "fp8":
+    if precision.compute in ("fp8", "fp4"):
         why = "float8 products are for the model's own layers to bring"
-        yield Missing("compute in fp8, written as bf16", why, (("precision.compute", "bf16"),))
+        yield wide_products(precision, why)
     if precision.compute == "tf32":
         why = "products in tf32 are PyTorch's to allow"
         yield Missing("compute in tf32, written as fp32", why, (("precision.compute", "fp32"),))
@@ -220,8 +222,7 @@ def _degrees(plan: Plan) -> Iterator[Flag | Missing]:
         yield flag("--moe-expert-parallel-size", plan.expert_parallel)
     if plan.expert_tensor_parallel > 1:
         yield flag("--enable-expert-tensor-parallelism")
-    if plan.deduplicated_dispatch and plan.expert_parallel > 1:
-        yield Missing("deduplicated_dispatch", "a row goes to each of its experts", (("deduplicated_dispatch", False),))
+    yield from unsent_dispatcher(plan, "deepspeed", "a row goes to each of its experts")
     yield from _waits(plan)
     yield from plain_order(plan)
 

@@ -12,7 +12,13 @@ import numpy as np
 from dovetail.errors import InvalidInput
 from dovetail.hardware.heterogeneous import AnyCluster
 from dovetail.parallel.plan import AXES, CONTEXT_COMM_TYPES, Plan, Plans
-from dovetail.report.launchers.fallbacks import heaviest_recompute, mixed_recompute, offered_optimizer, plain_order
+from dovetail.report.launchers.fallbacks import (
+    heaviest_recompute,
+    mixed_recompute,
+    offered_optimizer,
+    plain_order,
+    wide_products,
+)
 from dovetail.report.launchers.frameworks import FrameworkLauncher, launchers
 from dovetail.report.launchers.host_ranks import pool_notes
 from dovetail.report.launchers.launch import (
@@ -107,7 +113,7 @@ def _precision(precision: Precision) -> Iterator[Setting | Missing]:
     yield Setting(("mixed_precision",), "bf16" if precision.storage == "bf16" else "no")
     if precision.compute in ("fp8", "fp4"):
         why = "narrow products are for the model's own layers to bring"
-        yield Missing(f"compute in {precision.compute}, written as bf16", why, (("precision.compute", "bf16"),))
+        yield wide_products(precision, why)
     if precision.compute == "tf32":
         why = "products in tf32 are PyTorch's to allow"
         yield Missing("compute in tf32, written as fp32", why, (("precision.compute", "fp32"),))

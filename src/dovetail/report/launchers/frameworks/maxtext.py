@@ -16,7 +16,15 @@ from dovetail.hardware.heterogeneous import AnyCluster, chips_of
 from dovetail.hardware.host import Host
 from dovetail.parallel.plan import AXES, CONTEXT_COMM_TYPES, Plan, Plans
 from dovetail.report.labels import counted
-from dovetail.report.launchers.fallbacks import heaviest_recompute, mixed_recompute, offered_optimizer, plain_order
+from dovetail.report.launchers.fallbacks import (
+    heaviest_recompute,
+    mixed_recompute,
+    offered_optimizer,
+    other_recipe,
+    plain_order,
+    unsent_dispatcher,
+    wide_products,
+)
 from dovetail.report.launchers.frameworks import FrameworkLauncher, launchers
 from dovetail.report.launchers.host_ranks import pool_notes
 from dovetail.report.launchers.launch import (
@@ -203,9 +211,7 @@ def _experts(shape: Transformer, workload: Workload, plan: Plan) -> Iterator[Fla
         if not workload.routing.pads_to_capacity:
             padded = replace(workload.routing, pads_to_capacity=True)
             yield Missing("experts without padding", "they compute their capacity", (("workload.routing", padded),))
-    if plan.deduplicated_dispatch:
-        why = "rows are sent once for each expert"
-        yield Missing("deduplicated_dispatch", why, (("deduplicated_dispatch", False),))
+    yield from unsent_dispatcher(plan, "maxtext", "rows are sent once for each expert")
 
 
 def _recompute(plan: Plan) -> Iterator[Flag | Missing]:
@@ -245,9 +251,10 @@ def _precision(precision: Precision) -> Iterator[Flag | Missing]:
         yield Missing(f"{precision.weights} weights beside master weights", "fp32 ones are kept and cast for use", kept)
     if precision.compute == "fp8":
         yield _set("quantization", "fp8")
+        if precision.recipe != "current":
+            yield other_recipe(precision, "current", "quantization fp8 scales by the tensor itself")
     if precision.compute in ("tf32", "fp4"):
-        why = "it computes in bf16, fp8 or fp32"
-        yield Missing(f"compute in {precision.compute}", why, (("precision.compute", precision.storage),))
+        yield wide_products(precision, "it computes in bf16, fp8 or fp32")
 
 
 def _optimizer(precision: Precision) -> Iterator[Flag | Missing]:

@@ -13,10 +13,16 @@ import numpy as np
 
 from dovetail.errors import InvalidInput
 from dovetail.hardware.heterogeneous import AnyCluster
+from dovetail.parallel.dispatchers import ALL_TO_ALL, dispatchers
 from dovetail.parallel.layout import layers_per_chunk
 from dovetail.parallel.plan import AXES, CONTEXT_COMM_TYPES, Plan, Plans
 from dovetail.report.launchers.decoder_flags import megatron_shape
-from dovetail.report.launchers.fallbacks import heaviest_recompute, nested_order, offered_optimizer
+from dovetail.report.launchers.fallbacks import (
+    heaviest_recompute,
+    nested_order,
+    offered_optimizer,
+    unsent_dispatcher,
+)
 from dovetail.report.launchers.frameworks import FrameworkLauncher, launchers
 from dovetail.report.launchers.host_ranks import pool_notes
 from dovetail.report.launchers.launch import (
@@ -112,10 +118,16 @@ def _degrees(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
         yield flag("--expert-model-parallel-size", plan.expert_parallel)
     if shape.experts is not None:
         yield flag("--expert-tensor-parallel-size", plan.expert_tensor_parallel)
-        yield flag("--moe-token-dispatcher-type", "flex" if plan.deduplicated_dispatch else "alltoall")
-        if plan.deduplicated_dispatch:
-            yield flag("--moe-enable-deepep")
+        yield from _dispatcher(plan)
     yield from _order(plan)
+
+
+def _dispatcher(plan: Plan) -> Iterator[Flag | Missing]:
+    told = dispatchers[plan.dispatcher].launch.get(MEGATRON_LM)
+    if told is None:
+        yield from unsent_dispatcher(plan, MEGATRON_LM, "its dispatchers are alltoall, allgather and flex")
+        told = dispatchers[ALL_TO_ALL].launch[MEGATRON_LM]
+    yield from (flag(name, *([value] if value else [])) for name, value in told)
 
 
 def _order(plan: Plan) -> Iterator[Flag | Missing]:

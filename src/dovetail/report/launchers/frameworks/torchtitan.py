@@ -14,6 +14,7 @@ import numpy as np
 
 from dovetail.errors import InvalidInput
 from dovetail.hardware.heterogeneous import AnyCluster
+from dovetail.parallel.dispatchers import ALL_TO_ALL, dispatchers
 from dovetail.parallel.layout import layers_per_chunk
 from dovetail.parallel.plan import AXES, CONTEXT_COMM_TYPES, Plan, Plans
 from dovetail.report.launchers.fallbacks import (
@@ -21,7 +22,10 @@ from dovetail.report.launchers.fallbacks import (
     mixed_recompute,
     offered_optimizer,
     ordinal,
+    other_recipe,
     plain_order,
+    unsent_dispatcher,
+    wide_products,
 )
 from dovetail.report.launchers.frameworks import FrameworkLauncher, launchers
 from dovetail.report.launchers.host_ranks import pool_notes
@@ -156,9 +160,9 @@ def _settings(shape: Transformer, workload: Workload, plan: Plan) -> Iterator[Se
         why = "experts lie whole on ranks of data and tensor parallelism"
         message = f"expert_tensor_parallel {plan.expert_tensor_parallel}, written as 1"
         yield Missing(message, why, (("expert_tensor_parallel", 1),))
-    if plan.deduplicated_dispatch and plan.expert_parallel > 1:
+    if plan.dispatcher != ALL_TO_ALL and plan.expert_parallel > 1:
         why = "which all-to-all is used stands in the model's configuration"
-        yield Missing("deduplicated_dispatch", why, (("deduplicated_dispatch", False),))
+        yield Missing(f"dispatcher {plan.dispatcher}, written as {ALL_TO_ALL}", why, (("dispatcher", ALL_TO_ALL),))
     yield from _overlaps(plan)
     yield from _whole_recompute(plan)
     yield from _compile(workload, plan)
@@ -169,7 +173,9 @@ def _settings(shape: Transformer, workload: Workload, plan: Plan) -> Iterator[Se
     yield from _precision(workload.precision, plan)
     if workload.precision.compute == "fp8" and shape.name not in FLOAT8_CONFIGS:
         why = "float8 stands in the model's configuration, as a converter"
-        yield Missing("compute in fp8, written as bf16", why, (("precision.compute", "bf16"),))
+        yield wide_products(workload.precision, why)
+    else:
+        yield from _scaling(workload.precision, has_blocks=False)
     yield from _offload(plan)
 
 
@@ -242,7 +248,8 @@ def _model(shape: Transformer, workload: Workload) -> Iterator[Setting | Missing
     yield Setting(("model", "name"), name)
     yield Setting(("model", "flavor"), flavor)
     if workload.precision.compute == "fp8":
-        yield Setting(("model", "converters"), ["quantize.linear.float8"])
+        kind = "mx" if workload.precision.recipe == "mxfp8" else "float8"
+        yield Setting(("model", "converters"), [f"quantize.linear.{kind}"])
 
 
 def _optimizer(precision: Precision) -> Iterator[Setting | Missing]:
@@ -337,13 +344,13 @@ def _experts(shape: Transformer, workload: Workload, plan: Plan) -> Iterator[Mis
         yield Missing(f"capacity_factor {workload.routing.capacity_factor:g}", "experts take all that come", instead)
 
 
-def _expert_keys(plan: Plan) -> Iterator[Setting]:
+def _expert_keys(plan: Plan) -> Iterator[Setting | Missing]:
     if plan.expert_parallel > 1:
         yield Setting(("parallelism", "expert_parallel_degree"), plan.expert_parallel)
         yield Setting(("parallelism", "expert_tensor_parallel_degree"), plan.expert_tensor_parallel)
-        yield Setting(
-            ("parallelism", "expert_parallel_comm_backend"), "deepep" if plan.deduplicated_dispatch else "standard"
-        )
+        yield from unsent_dispatcher(plan, "torchtitan", "rows go by NCCL's all-to-all or by DeepEP")
+        told = dispatchers[plan.dispatcher].launch.get("torchtitan", (("", "standard"),))
+        yield Setting(("parallelism", "expert_parallel_comm_backend"), told[0][1])
 
 
 def _overlaps(plan: Plan) -> Iterator[Missing]:
@@ -421,8 +428,20 @@ def _precision(precision: Precision, plan: Plan) -> Iterator[Setting | Missing]:
         yield Missing("compute in tf32, written as fp32", why, (("precision.compute", "fp32"),))
 
 
-def _float8(precision: Precision, plan: Plan) -> Iterator[Setting]:
-    if precision.compute == "fp8":
+def _scaling(precision: Precision, *, has_blocks: bool) -> Iterator[Missing]:
+    """Recipes of torchao: by the tensor itself, and, in releases that are told by a file, blocks of 32."""
+    if precision.compute == "fp4":
+        yield wide_products(precision, "it computes in bf16, fp8 or fp32")
+    elif precision.compute == "fp8" and precision.recipe not in ("current", *(("mxfp8",) if has_blocks else ())):
+        yield other_recipe(precision, "current", "torchao scales by the tensor itself, or by blocks of 32")
+
+
+def _float8(precision: Precision, plan: Plan) -> Iterator[Setting | Missing]:
+    yield from _scaling(precision, has_blocks=True)
+    if precision.recipe == "mxfp8":
+        yield Setting(("quantize", "linear", "mx", "recipe_name"), "mxfp8_cublas")
+        yield Setting(("quantize", "linear", "mx", "filter_fqns"), ["output"])
+    elif precision.compute == "fp8":
         is_narrow = plan.zero_stage > 0 and plan.data_parallel > 1
         yield Setting(("quantize", "linear", "float8", "enable_fsdp_float8_all_gather"), is_narrow)
         yield Setting(("quantize", "linear", "float8", "precompute_float8_dynamic_scale_for_fsdp"), is_narrow)
