@@ -19,7 +19,7 @@ Layers all alike are cut by `stage_cuts`, those of several kinds by `mix_cuts`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import numpy as np
@@ -34,6 +34,7 @@ from dovetail.search.planners.bounds.step_lower_bounds import (
     ROUNDING_TOLERANCE,
     fixed_lower_bounds_s,
     layer_blocks,
+    pipeline_bounds_s,
     step_bounds,
 )
 from dovetail.search.planners.candidates import Found
@@ -84,11 +85,24 @@ def base_plans(job: Job, plans: Plans, worst_s: float) -> BasePlans:
     Those that cannot fit are left out.
     """
     plans = plans.at(np.flatnonzero(may_fit(job.graph, plans, job.cluster, job.precision, job.policies)))
+    if np.isfinite(worst_s) and len(plans):
+        plans = plans.at(np.flatnonzero(_pipelines_s(job, plans) < worst_s))
     if not len(plans):
         return BasePlans(plans=plans, bounds_s=np.empty(0), per_step_s=np.empty(0))
     context = plan_context(job.graph, plans, job.cluster, job.precision, is_broken_down=False)
     bounds = step_bounds(context, job.policies, worst_s)
     return BasePlans(plans=plans, bounds_s=bounds.step_s, per_step_s=bounds.per_step_s)
+
+
+def _pipelines_s(job: Job, plans: Plans) -> FloatArray:
+    """Seconds that the pipeline of each of `plans` takes at least, those that differ in ZeRO alone together.
+
+    What ZeRO gathers and reduces in every microbatch only makes a stage longer, so the bound is that without it.
+    """
+    first, alike = plans.distinct_but_for("zero_stage", "recompute")
+    without = replace(plans.at(first), zero_stage=np.zeros(len(first), dtype=np.int64))
+    context = plan_context(job.graph, without, job.cluster, job.precision, is_broken_down=False)
+    return np.asarray(pipeline_bounds_s(context, job.policies)[alike])
 
 
 def refined(job: Job, bases: BasePlans, best_s: float, num_most: int, report: ProgressReport = no_progress) -> Refined:
