@@ -95,12 +95,17 @@ def base_plans(job: Job, plans: Plans, worst_s: float) -> BasePlans:
 
 
 def _pipelines_s(job: Job, plans: Plans) -> FloatArray:
-    """Seconds that the pipeline of each of `plans` takes at least, those that differ in ZeRO alone together.
+    """Seconds that the pipeline of each of `plans` takes at least: one bound for all that differ in ZeRO or overlap.
 
-    What ZeRO gathers and reduces in every microbatch only makes a stage longer, so the bound is that without it.
+    What ZeRO gathers and reduces in every microbatch only makes a stage longer, and overlap only makes it shorter, so
+    the bound is that without ZeRO and with every overlap that one of them has.
     """
-    first, alike = plans.distinct_but_for("zero_stage", "recompute")
-    without = replace(plans.at(first), zero_stage=np.zeros(len(first), dtype=np.int64))
+    first, alike = plans.distinct_but_for("zero_stage", "recompute", "overlap")
+    without = replace(
+        plans.at(first),
+        zero_stage=np.zeros(len(first), dtype=np.int64),
+        overlap=np.tile(plans.overlap.any(axis=0), (len(first), 1)),
+    )
     context = plan_context(job.graph, without, job.cluster, job.precision, is_broken_down=False)
     return np.asarray(pipeline_bounds_s(context, job.policies)[alike])
 
