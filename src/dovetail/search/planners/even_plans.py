@@ -33,10 +33,20 @@ SAMPLES_EVALUATED_AT_ONCE = 100
 class PlanProgress(Protocol):
     """Called as a search goes on with grids of degrees done, their number, and the best score so far.
 
-    While stages are re-partitioned, base plans are counted in place of grids, and `bound_s` is the lower bound.
+    While stages are re-partitioned, base plans are counted in place of grids, and `bound_s` is the lower bound. `best`
+    has the best plan so far, once there is one. What it raises ends the search and comes out of it.
     """
 
-    def __call__(self, num_done: int, num_all: int, tally: Tally, score: float, bound_s: float = 0.0, /) -> None: ...
+    def __call__(
+        self,
+        num_done: int,
+        num_all: int,
+        tally: Tally,
+        score: float,
+        bound_s: float = 0.0,
+        best: tuple[Candidate, ...] = (),
+        /,
+    ) -> None: ...
 
 
 PlanRules = Callable[[Plans], BoolArray]
@@ -90,6 +100,7 @@ class EvenSearch:
         graph, num_devices = self.job.graph, self.job.cluster.num_devices
         bases = replace(self.space, recompute=self.space.recompute[:1])
         even, num_done, num_all = self._sampled(bases), 0, num_grids(bases, graph, num_devices)
+        self._tell(num_done, num_all, even)
         for num_batches, plans in _chunks(self._batches(bases), BASES_AT_ONCE):
             even = replace(even, tally=even.tally.met(len(plans) * len(self.job.policies)))
             even = self._bounded(
@@ -97,7 +108,8 @@ class EvenSearch:
             )
             num_done += num_batches
             self._tell(num_done, num_all, even)
-        return even if even.best else replace(even, tally=self._with_least(even.tally))
+        is_found = even.best or np.isfinite(self.limit_s)
+        return even if is_found else replace(even, tally=self._with_least(even.tally))
 
     def _batches(self, space: PlanSpace) -> Iterator[Plans]:
         cluster = self.job.cluster
@@ -108,7 +120,7 @@ class EvenSearch:
                 yield kept
 
     def _tell(self, num_done: int, num_all: int, even: EvenPlans) -> None:
-        self.progress(num_done, num_all, even.tally, even.best[0].score if even.best else np.inf)
+        self.progress(num_done, num_all, even.tally, even.best[0].score if even.best else np.inf, 0.0, even.best[:1])
 
     def _sampled(self, bases: PlanSpace) -> EvenPlans:
         """The best of a sample of plans of every grid, by bounds; all are enumerated again later, so not counted."""

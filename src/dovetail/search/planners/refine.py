@@ -71,12 +71,11 @@ class Job:
 # Paths of pipelines by their schedule, stages, microbatches and interleave.
 KnownPaths = dict[tuple[str, int, int, int], FloatArray]
 
-ProgressReport = Callable[
-    [int, int, float, float], None
-]  # base plans done, those known to be left, best step and bound
+# Base plans done, those known to be left, best step and bound, and the plans found so far.
+ProgressReport = Callable[[int, int, float, float, Sequence[Found]], None]
 
 
-def no_progress(*_: float) -> None: ...
+def no_progress(*_: object) -> None: ...
 
 
 def base_plans(job: Job, plans: Plans, worst_s: float) -> BasePlans:
@@ -127,9 +126,8 @@ def refined(job: Job, bases: BasePlans, best_s: float, num_most: int, report: Pr
         num_done += len(rows)
         best_s = min([best_s, *(each.step_s for each in found_here)])
         left = bounds_s < best_s
-        report(
-            num_done, num_done + int(left[queue[num_done:]].sum()), best_s, float(bounds_s[left].min(initial=best_s))
-        )
+        num_left, bound_s = int(left[queue[num_done:]].sum()), float(bounds_s[left].min(initial=best_s))
+        report(num_done, num_done + num_left, best_s, bound_s, found)
     is_refined = np.zeros(len(bases), dtype=bool)
     is_refined[queue[:num_done]] = True
     return Refined(found=tuple(found), best_s=best_s, is_refined=is_refined, bounds_s=np.minimum(bounds_s, best_s))
