@@ -26,7 +26,7 @@ PLAN_BATCH = 150_000  # whose columns take some hundred MB
 BASES_AT_ONCE = 50_000
 MOST_TOGETHER = 3  # times as many, where they cut a model alike
 BASES_EVALUATED_AT_ONCE = 500  # before the next look at what they have to beat
-NUM_SAMPLED = 500  # base plans from all over the space that are looked at first, so that bounds have what to beat
+NUM_SAMPLED = 1_000  # base plans from all over the space that are looked at first, so that bounds have what to beat
 SAMPLES_EVALUATED_AT_ONCE = 100
 
 
