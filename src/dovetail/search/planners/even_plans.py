@@ -16,7 +16,7 @@ from dovetail.search.planners.bases import BaseQueue
 from dovetail.search.planners.candidates import Candidate, Scoring, Tally, best_of, least_s
 from dovetail.search.planners.cuts.stage_options import with_policies
 from dovetail.search.planners.plan_space import PlanSpace, batches, num_grids
-from dovetail.search.planners.refine import Job, base_plans
+from dovetail.search.planners.refine import Job, base_plans, likely_plans
 from dovetail.step.memory_needs import host_need_bytes, need_bytes
 from dovetail.step.offload import does_offload, host_of
 from dovetail.step.step import step_times
@@ -133,7 +133,15 @@ class EvenSearch:
         if not samples:
             return EvenPlans()
         placed = nesting(joined(samples), self.job.cluster.topology)
-        return EvenPlans(best=self._bounded(EvenPlans(), placed, SAMPLES_EVALUATED_AT_ONCE, has_queue=False).best)
+        if not len(placed):
+            return EvenPlans()
+        likely, even = likely_plans(self.job, placed), EvenPlans()
+        for start in range(0, len(likely), SAMPLES_EVALUATED_AT_ONCE):
+            rows = np.arange(start, min(start + SAMPLES_EVALUATED_AT_ONCE, len(likely)))
+            even = self._with(even, with_policies(likely.at(rows), self.job.policies))
+            if start and np.isfinite(self._worst_s(even.best)):
+                break
+        return EvenPlans(best=even.best)
 
     def _bounded(self, even: EvenPlans, placed: Plans, num_at_once: int, *, has_queue: bool) -> EvenPlans:
         """With the base plans `placed`, which nest in the network; the best are evaluated, so many at once."""

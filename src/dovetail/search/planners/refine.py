@@ -93,6 +93,12 @@ def base_plans(job: Job, plans: Plans, worst_s: float) -> BasePlans:
     return BasePlans(plans=plans, bounds_s=bounds.step_s, per_step_s=bounds.per_step_s)
 
 
+def likely_plans(job: Job, plans: Plans) -> Plans:
+    """Those of `plans` that may fit, the least bound of their pipelines first."""
+    plans = plans.at(np.flatnonzero(may_fit(job.graph, plans, job.cluster, job.precision, job.policies)))
+    return plans.at(np.argsort(_pipelines_s(job, plans), kind="stable")) if len(plans) else plans
+
+
 def _pipelines_s(job: Job, plans: Plans) -> FloatArray:
     """Seconds that the pipeline of each of `plans` takes at least: one bound for all that differ in ZeRO or overlap.
 
