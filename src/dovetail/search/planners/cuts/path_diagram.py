@@ -24,7 +24,7 @@ from dovetail.step.pipelines import PipelineShape, StageTimes, pipelines, schedu
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 
 CONVEX = ("1f1b", "interleaved", "gpipe")  # schedules whose step is the longest of paths, whatever its stages take
-APART_FRAC = 1e-4  # style: a tolerance, of a stage's time: how far off a path is looked for, as at a cut many are as long
+APART_FRAC = 1e-4  # style: a tolerance, of a stage's time: how far off a path is looked for, where few are as long
 SLOW_FRAC = 0.5  # by which one stage is made slower than the others, so that the longest path stays on it
 STEP_FRAC = 1e-7  # style: a tolerance, of the slowest stage's time: the step of the derivatives
 SAME_FRAC = 1e-11  # style: a tolerance, of a step, to which the weights of a path must come to it
