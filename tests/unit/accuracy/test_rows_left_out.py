@@ -34,10 +34,6 @@ ODD_RUNS = {
     "fp8 on an A100": ({"precision": "fp8", "gpu": "A100-80GB SXM"}, "a100-80gb-sxm has no rate for fp8"),
     "no precision": ({"precision": ""}, "precision not given"),
     "no precision on an A100": ({"precision": "", "gpu": "A100-80GB SXM"}, "precision not given"),
-    "39 replicas": (
-        {"gpu": "GB200", "n_gpus": "2496", "tp": "4", "pp": "16", "dp": "39", "global_batch": "1248"},
-        "dp=39 does not nest",
-    ),
 }
 
 
@@ -126,6 +122,13 @@ def test_a_run_that_cannot_be_predicted_leaves_out_its_row_alone(odd):
     [told] = unsaid
     assert reason in told
     assert unsaid[told] == 1
+
+
+def test_replicas_of_a_real_run_nest_where_stages_lie_inside_a_rack():
+    cells = {"gpu": "GB200", "n_gpus": "2496", "tp": "4", "pp": "16", "dp": "39", "global_batch": "1248"}
+    found, unsaid = timed_rows([Row(cells=RUN | cells)])
+    assert (len(found), unsaid) == (1, {})
+    assert found[0].run.plan.data_parallel == 39
 
 
 def test_all_of_them_together_are_validated(tmp_path):

@@ -141,6 +141,15 @@ def test_progress_is_told_with_the_best_so_far():
     assert isinstance(last, PlanStanding)
     assert last.score >= found.step_s  # the rest is refined after the last word
     assert found.history
+    own = [one.standing[0] for one in told if isinstance(one.standing[0], PlanStanding)]
+    whole = [one for one in own if not one.framework]
+    assert whole
+    assert own[: len(whole)] == whole  # the whole space comes first, then framework after framework
+    assert {one.framework for one in own[len(whole) :]} <= {"deepspeed", "fsdp2", "megatron-lm", "torchtitan"}
+    for one in whole:
+        assert one.best[0].score == one.score
+        assert one.gap_frac == (1.0 if not one.bound_s else max(0.0, 1 - one.bound_s / one.best[0].step_s))
+    assert whole[-1].best[0].step_s <= whole[0].best[0].step_s
 
 
 def test_what_progress_raises_ends_the_search():

@@ -11,6 +11,7 @@ from dovetail.accuracy.runs.shapes import model_of
 from dovetail.accuracy.runs.stacks import Stack, stack_of
 from dovetail.errors import NotModelled
 from dovetail.hardware.cluster import Cluster
+from dovetail.parallel.placement import nested
 from dovetail.parallel.plan import Plan
 from dovetail.workload.layers import Sample
 from dovetail.workload.optimizer import Precision
@@ -58,6 +59,7 @@ def run_of(row: Row) -> PublishedRun:
         has_wide_residual=stack.has_wide_residual,
         has_fused_loss=stack.has_fused_loss,
     )
+    cluster = cluster_of(row)
     return PublishedRun(
         name=row.word("row_id"),
         publisher=row.publisher,
@@ -65,8 +67,8 @@ def run_of(row: Row) -> PublishedRun:
         model=model_of(row),
         sample=sample,
         precision=stack.precision,
-        cluster=cluster_of(row),
-        plan=plan,
+        cluster=cluster,
+        plan=nested(plan, cluster.topology),
         measured_s=row.measured_s,
         tells_memory=row.tells_memory,
     )
