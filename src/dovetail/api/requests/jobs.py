@@ -246,6 +246,16 @@ def plan(
             "time, tokens/s, tokens/s/$, tokens/J or headroom.", "NAME", no_form="the search page has a list of them"
         ),
     ] = "time",
+    rank_by: Annotated[
+        "str | float | None",
+        Option(
+            "Rank plans by this quantile of their time, such as 90%, by how far published runs of their kind were off;"
+            " the median, if left out.",
+            "SHARE",
+            FRACTION,
+            no_form=NOT_YET,
+        ),
+    ] = None,
     limit: Annotated[
         "SupportsIndex",
         Option(
@@ -299,9 +309,10 @@ def plan(
     """Find the best plan for a model on a cluster, and prove it.
 
     `spec`, `model`, `cluster` and the counts are as `simulate` takes them. `top` is how many plans come back, no two
-    of the same degrees; `objective` is time, tokens/s, tokens/s/$, tokens/J or headroom; `limit` is of how many plans
-    layers and recompute are set by stage. `fix` and `forbid` are as the command's: "tp=8", "uneven"; `tp=8` fixes too.
-    `framework` keeps the search to plans that a framework, by `framework_version`, runs as printed; without it the best
+    of the same degrees; `objective` is time, tokens/s, tokens/s/$, tokens/J or headroom; `rank_by` is a quantile of
+    time to rank plans by, 0.9 or "90%", not the median; `limit` is of how many plans layers and recompute are set by
+    stage. `fix` and `forbid` are as the command's: "tp=8", "uneven"; `tp=8` fixes too. `framework` keeps the search to
+    plans that a framework, by `framework_version`, runs as printed; without it the best
     of each framework comes back as well. Plans fit with `fit_probability` at the least, 0.95 if it and `headroom` are
     left out. `endpoint`, `tokens`, `price` and `profile` are as `simulate` takes them.
 
