@@ -65,6 +65,7 @@ class Class:
     has_pipeline: bool
     family: str = ""
     schedule: str = "1f1b"
+    is_adapted: bool = False  # low-rank adapters are trained, and nothing else
     chip_family: str = ""  # that all its chips are calibrated by; empty where they are of several
 
     @property
@@ -144,6 +145,7 @@ def class_of(workload: Workload, cluster: AnyCluster, plan: Plan) -> Class:
         has_pipeline=plan.pipeline_parallel > 1,
         family=workload.model.family,
         schedule=plan.schedule,
+        is_adapted=workload.lora.is_used,
         chip_family=chip_families.pop() if len(chip_families) == 1 else "",
     )
 
@@ -302,6 +304,8 @@ def _lacking(job: Class, rows: Sequence[Residual]) -> str:
     reasons = []
     if not job.is_transformer:
         reasons.append(f"no published run is of a {job.family or 'like'} model")
+    if job.is_adapted:
+        reasons.append("no published run trains adapters alone")
     if not job.generation or all(row.generation != job.generation for row in rows):
         reasons.append(f"no published run is on {job.chip}")
     if job.has_pipeline and job.schedule not in RUN_SCHEDULES:

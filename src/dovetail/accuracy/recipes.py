@@ -71,6 +71,8 @@ def nearest_recipe(
     job = class_of(workload, cluster, Plan())
     if not job.is_transformer:
         return Near(refusal=f"no published run that ships is of a {job.family or 'like'} model")
+    if workload.lora.is_used:
+        return Near(refusal="no published run that ships trains adapters alone")
     alike = [one for one in residuals if one.name in rows and _is_alike(one, job)]
     if not alike:
         kind = "mixtures of experts" if job.is_mixture else "dense models"

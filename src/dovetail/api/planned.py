@@ -269,7 +269,8 @@ def _framework_bests(
         return ()
     found_by: dict[str, FrameworkBest] = {}
     for name in sorted(frameworks_for(cluster), key=lambda name: bool(launchers[name].same_as)):
-        if (twin := launchers[name].same_as) in found_by:
+        # of the two that are alike, one alone trains adapters
+        if (twin := launchers[name].same_as) in found_by and not question.workload.lora.is_used:
             found_by[name] = _as_of(found_by[twin], name)
         else:
             found_by[name] = _framework_best(name, question, cluster, request, context)

@@ -51,6 +51,7 @@ HISTORY: tuple[Change, ...] = (
     Change(version=16, what="fp32 products and rows by the kernels of the vector lanes", moves=()),
     Change(version=17, what="MFU counts attention causally", moves=()),
     Change(version=18, what="plans fit with 95 % by our error of memory", moves=()),
+    Change(version=19, what="frozen weights have no gradient buckets and no casts of gradients", moves=()),
 )
 # What studies were kept under before they were by physics: releases, and the last state of their source.
 BY_SOURCE = {"0.1.0+e1a7acc25bdb": 1, "0.1.0+a3ace3156e19": 1}

@@ -12,6 +12,7 @@ from dovetail.api.requests.option import (
     DECISION,
     FLAG,
     FRACTION,
+    NAMES,
     PRICE,
     REPEATED,
     SECONDS,
@@ -123,6 +124,24 @@ ForwardOnly = Annotated[
 ]
 
 
+LoraRank = Annotated[
+    "SupportsIndex | None",
+    Option(
+        "Train low-rank adapters of this rank, with all weights frozen: LoRA.", "N", COUNT, no_form="a spec states it"
+    ),
+]
+LoraTargets = Annotated[
+    "str | Sequence[str]",
+    Option(
+        "Modules with adapters: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj; all of them, if left"
+        " out.",
+        "NAMES",
+        NAMES,
+        no_form="a spec states it",
+    ),
+]
+
+
 def _decision(help: str, metavar: str = "N") -> Option:
     """A decision of a plan: `simulate` and `launch` put it in the plan's place, `plan` chooses under it."""
     return Option(help, metavar, DECISION, no_form=NOT_YET)
@@ -167,6 +186,8 @@ def simulate(
     global_batch: GlobalBatch = None,
     seq: Seq = None,
     compute: Annotated["str | None", COMPUTE] = None,
+    lora_rank: LoraRank = None,
+    lora_targets: LoraTargets = "",
     headroom: Headroom = None,
     jitter: Jitter = None,
     endpoint: Endpoint = "",
@@ -195,6 +216,7 @@ def simulate(
     `headroom` is the share of memory that plans leave free, 0.05 or "5%"; the chip's own reserve, if left out.
     `jitter` is the standard deviation of when ranks come to a collective, in seconds or "5us": all wait for the last.
     `endpoint` is what runs collectives on every chip, in place of its own: "dma", "in-switch".
+    `lora_rank` trains adapters of that rank beside `lora_targets`, such as "q_proj,v_proj", with all weights frozen.
     `launch_text` is a file that starts a run, as `launch` writes it: its plan, batch, length and dtypes are simulated.
     `profile` is a trace of PyTorch's profiler or of Chakra, or {"file": it, "chip": NAME}: what was measured goes
     before what is predicted.
@@ -233,6 +255,8 @@ def plan(
     global_batch: GlobalBatch = None,
     seq: Seq = None,
     compute: Annotated["str", COMPUTE] = "",
+    lora_rank: LoraRank = None,
+    lora_targets: LoraTargets = "",
     headroom: Headroom = None,
     jitter: Jitter = None,
     endpoint: Endpoint = "",
@@ -360,6 +384,8 @@ def launch(
     global_batch: GlobalBatch = None,
     seq: Seq = None,
     compute: Annotated["str | None", COMPUTE] = None,
+    lora_rank: LoraRank = None,
+    lora_targets: LoraTargets = "",
     headroom: Headroom = None,
 ) -> "LaunchScript":
     """What starts a plan with a training framework.
