@@ -34,6 +34,8 @@ OPTION_PATHS = {
     "seq": "seq",
     "workload.seq": "seq",
     "compute": "compute",
+    "lora_rank": "lora_rank",
+    "lora_targets": "lora_targets",
     "workload.precision.compute": "compute",
     "cluster": "cluster",
     "cluster.name": "cluster",

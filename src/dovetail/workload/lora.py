@@ -28,6 +28,13 @@ ALL_LINEAR = "all-linear"  # peft's word for every product of a layer
 ATTENTION_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj")
 FFN_TARGETS = ("gate_proj", "up_proj", "down_proj")
 TARGETS = (*ATTENTION_TARGETS, *FFN_TARGETS)  # as peft calls the modules of Llama
+_OTHER_NAMES = {  # in other frameworks, and what is closest here
+    "linear_qkv": "q_proj",
+    "linear_proj": "o_proj",
+    "linear_fc1": "up_proj",
+    "linear_fc2": "down_proj",
+    "all": ALL_LINEAR,
+}
 NOTHING: Extent = (0, Axis.NONE)
 
 
@@ -45,7 +52,7 @@ class Lora:
             raise InvalidInput(f"targets must name a module; known: {', '.join((*TARGETS, ALL_LINEAR))}", "targets")
         for name in self.targets:
             if name not in (*TARGETS, ALL_LINEAR):
-                hint = did_you_mean(name, (*TARGETS, ALL_LINEAR)) or f"; known: {', '.join((*TARGETS, ALL_LINEAR))}"
+                hint = did_you_mean(_OTHER_NAMES.get(name, f"{name}_proj"), (*TARGETS, ALL_LINEAR))
                 raise InvalidInput(f"no module that adapters go beside is named {name!r}{hint}", "targets")
 
     @property
@@ -90,9 +97,9 @@ def _wanted(lora: Lora, shape: Transformer, known: set[str]) -> set[str]:
     named = set(TARGETS if ALL_LINEAR in lora.targets else lora.targets)
     if shape.experts is not None:
         if named & set(FFN_TARGETS):
-            attention = ", ".join(ATTENTION_TARGETS)
+            attention = ",".join(ATTENTION_TARGETS)
             message = f"adapters beside experts, as {shape.name} has them, are not modelled"
-            raise NotModelled(f"{message}; say targets: [{attention}]", "lora.targets")
+            raise NotModelled(f"{message}; say --lora-targets {attention}, or these as targets", "lora.targets")
         return named
     lacking = sorted(named - known)
     if lacking and ALL_LINEAR not in lora.targets:

@@ -52,6 +52,8 @@ class Workload:
         graph = self.model.forward(self.sample)
         if self.routing != EVENLY and not graph.has_experts:
             raise InvalidInput(f"{graph.model} has no experts to route rows to; leave routing out", "routing")
+        if not self.lora.is_used and self.lora != FULL_TRAINING:
+            raise InvalidInput("targets of adapters go with a rank, which is missing", "lora.rank")
         if self.lora.is_used:
             graph = adapted(graph, self.model.architecture, self.lora, self.sample.kernel_set)
         return replace(graph, routing=self.routing)
