@@ -19,7 +19,7 @@ from dovetail.accuracy.residuals import GENERATIONS, TPU, Residual, generation
 from dovetail.hardware.cluster import OwnRuns
 from dovetail.hardware.heterogeneous import AnyCluster, chip_names, chips_of
 from dovetail.parallel.plan import Plan
-from dovetail.units import format_s
+from dovetail.units import format_rounded_s
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
 
@@ -31,6 +31,7 @@ MIN_OWN_RUNS = 5  # of the user's; fewer do not say how far apart runs are
 ROUNDING = 1e-9  # style: a tolerance; sums of weights that say the same
 RUN_SCHEDULES = ("1f1b", "interleaved")  # of published runs with a pipeline, as accuracy/runs/jobs.py reads them
 NUM_NAMED = 3  # publishers that a sentence names
+WELL_KNOWN_FRAC = 0.05  # half an interval up to which a third digit is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +50,15 @@ class Interval:
 
     @property
     def bounds(self) -> str:
-        lower, upper = format_s(self.lower_s), format_s(self.upper_s)
-        same_unit = lower.rpartition(" ")[2] == upper.rpartition(" ")[2]
-        return f"{lower.rpartition(' ')[0] if same_unit else lower} to {upper}"
+        return bounds_words(self.lower_s, self.upper_s)
+
+
+def bounds_words(lower_s: float, upper_s: float) -> str:
+    """The ends of an interval, to the digits that are known: three where it is narrow, else two."""
+    num_digits = 3 if upper_s <= (1 + WELL_KNOWN_FRAC) ** 2 * lower_s else 2
+    lower, upper = (format_rounded_s(end_s, num_digits) for end_s in (lower_s, upper_s))
+    same_unit = lower.rpartition(" ")[2] == upper.rpartition(" ")[2]
+    return f"{lower.rpartition(' ')[0] if same_unit else lower} to {upper}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 
 from dovetail import __version__
 from dovetail.accuracy.chance import Selection
-from dovetail.accuracy.evidence import Interval, interval_of
+from dovetail.accuracy.evidence import WELL_KNOWN_FRAC, Interval, interval_of
 from dovetail.accuracy.recipes import NOTHING_NEAR, Near
 from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Infeasible, Outcome
@@ -46,7 +46,6 @@ from dovetail.search.planners.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH
 from dovetail.search.planners.ranking import SAME_FRAC, Choice, NothingFits, Question, Ranked
 from dovetail.units import format_bytes, format_rounded_s, format_s
 
-WELL_KNOWN_FRAC = 0.05  # half an interval up to which a third digit is known
 WHOLE_FRAC = 0.02  # from which on a difference is told in whole percents
 BROKEN = "nothing is proven: your own plan is in the space and ahead by more than the gap that was found"
 
@@ -202,11 +201,7 @@ def _step_label(found: Choice, residuals: Sequence[Residual]) -> str:
         return f"{format_s(step_s)} per step"
     interval, _ = selected_interval(found, residuals)
     is_known_well = interval.upper_s <= (1 + WELL_KNOWN_FRAC) * step_s
-    about, lower, upper = (
-        format_rounded_s(one, 3 if is_known_well else 2) for one in (step_s, interval.lower_s, interval.upper_s)
-    )
-    same_unit = lower.rpartition(" ")[2] == upper.rpartition(" ")[2]
-    between = f"{lower.rpartition(' ')[0] if same_unit else lower} to {upper}"
+    about, between = format_rounded_s(step_s, 3 if is_known_well else 2), interval.bounds
     return f"about {about} per step ({between} in nine of ten cases)"
 
 
