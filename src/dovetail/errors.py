@@ -68,11 +68,8 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     folded = {option.casefold(): option for option in options}
     word = str(name)[:100].casefold()
     begun = [option for option in folded if len(word) > 1 and option.startswith(word)]
-    close = [
-        *begun,
-        *(one for one in difflib.get_close_matches(word, list(folded), n=3, cutoff=0.6) if one not in begun),
-    ]
-    close = close[:3]
+    close = difflib.get_close_matches(word, list(folded), n=3, cutoff=0.6) or begun[:3]
+    close = sorted(close, key=lambda option: option not in begun)  # what begins so first
     if close:
         return f"; did you mean {' or '.join(folded[c] for c in close)}?"
     listed = ", ".join(options[:12]) + (f" and {len(options) - 12} more" if len(options) > 12 else "")
