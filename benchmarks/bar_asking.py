@@ -1,6 +1,6 @@
-"""What a stranger asks: forty command lines, and utilisations that can be read (issue 26).
+"""What a stranger asks: twice forty command lines, and utilisations that can be read (issue 26).
 
-The lines are those of the dated record; each is typed again, and must answer or be refused in one line.
+The lines are those of the dated records; each is typed again, and must answer or be refused in one line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dovetail.cli import main
 
 ISSUE = 26
 ROOT = Path(__file__).resolve().parents[1]
-RECORD = ROOT / "docs" / "protocols" / "2026-11-17-forty-command-lines.md"
+RECORDS = tuple(ROOT / "docs" / "protocols" / f"2026-11-17-{name}-command-lines.md" for name in ("forty", "forty-more"))
 ROW = re.compile(r"\| \d+ \| `dovetail (?P<words>.+?)` \| (?P<code>\d) \|")
 NUM_LINES = 40
 LENGTHS = (2048, 8192, 32_768, 131_072)
@@ -27,15 +27,15 @@ POLICIES = ("none", "selective", "full")
 
 
 def bars() -> Iterator[Bar]:
-    yield _lines()
+    yield from map(_lines, RECORDS)
     yield _utilisations()
 
 
-def _lines() -> Bar:
-    rows = [(match["words"], int(match["code"])) for match in ROW.finditer(RECORD.read_text(encoding="utf-8"))]
+def _lines(record: Path) -> Bar:
+    rows = [(match["words"], int(match["code"])) for match in ROW.finditer(record.read_text(encoding="utf-8"))]
     wrong = [words for words, code in rows if not _is_helpful(words, code)]
     return Bar(
-        name="command lines of a stranger, answered or refused in one line",
+        name=f"command lines of a stranger, answered or refused in one line ({record.stem})",
         issue=ISSUE,
         bar=f"{NUM_LINES} of {NUM_LINES}",
         measured=f"{len(rows) - len(wrong)} of {len(rows)}",

@@ -132,7 +132,7 @@ budget: {area: 700 mm2}
 space: {tensor_parallel: [1, 2], pipeline_parallel: [1], recompute: [none]}
 """
 ASKED = {
-    "codesign small.yaml --html codesign.html": "proven best of 16 systems",
+    "codesign small.yaml --html codesign.html": "optimal in the model, of 16 systems",
     "plan --model llama3-8b --cluster h100x8 --global-batch 8 --fix tp=8 --html plan.html": "in the model: tp 8",
     "simulate --model llama3-8b --cluster h100x8 --plan zero3 --html step.html": "step time",
     "validate array-sims": "predicted against measured",

@@ -66,7 +66,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """'; did you mean x?' for the known names closest to `name`, or the whole list when none is close."""
     options = sorted(known)
     folded = {option.casefold(): option for option in options}
-    close = difflib.get_close_matches(str(name)[:100].casefold(), list(folded), n=3, cutoff=0.6)
+    word = str(name)[:100].casefold()
+    begun = [option for option in folded if len(word) > 1 and option.startswith(word)]
+    close = difflib.get_close_matches(word, list(folded), n=3, cutoff=0.6) or begun[:3]
+    close = sorted(close, key=lambda option: option not in begun)  # what begins so first
     if close:
         return f"; did you mean {' or '.join(folded[c] for c in close)}?"
     listed = ", ".join(options[:12]) + (f" and {len(options) - 12} more" if len(options) > 12 else "")

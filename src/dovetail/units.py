@@ -110,7 +110,10 @@ def share_frac(text: object) -> float:
     """A share of a whole, 0 to 1, from a percentage such as "5 %"; a bare number is refused, as 5 may be meant so."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*%\s*", text) if isinstance(text, str) else None
     if not found or not float(found[1]) <= PERCENT:
-        raise InvalidInput(f"a share is a percentage from 0 to 100, such as 5 %; got {shown(text)}")
+        meant = re.fullmatch(r"\s*[pP]?(\d+(?:\.\d*)?)\s*", text) if isinstance(text, str) else None
+        number = float(meant[1]) if meant else 0.0
+        hint = f"; did you mean {number if number >= 1 else PERCENT * number:g}%?" if 0 < number <= PERCENT else ""
+        raise InvalidInput(f"a share is a percentage from 0 to 100, such as 5 %; got {shown(text)}{hint}")
     return float(found[1]) / PERCENT
 
 

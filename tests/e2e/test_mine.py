@@ -48,7 +48,7 @@ def test_the_best_chip_is_told_for_people_and_programs(dovetail, tmp_path):
     assert {chip["chip"] for chip in said["hand_tuned"]} == {"tpuv2-like", "tpuv4-like", "nvdla-like"}
     best = said["best"]
     words = f"{best['num_tensor_cores']} x ({best['num_rows']}x{best['num_cols']})"
-    for word in (words, "proven best of 72 designs", "limited by", "nvdla-like", "images/s"):
+    for word in (words, "optimal in the model, of 72 designs", "limited by", "nvdla-like", "images/s"):
         assert word in told.stdout
     assert list(tmp_path.iterdir()) == [spec]  # nothing is written without a store
 

@@ -19,7 +19,7 @@ from dovetail.accuracy.residuals import GENERATIONS, TPU, Residual, generation
 from dovetail.hardware.cluster import OwnRuns
 from dovetail.hardware.heterogeneous import AnyCluster, chip_names, chips_of
 from dovetail.parallel.plan import Plan
-from dovetail.units import format_s
+from dovetail.units import format_rounded_s
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
 
@@ -31,6 +31,7 @@ MIN_OWN_RUNS = 5  # of the user's; fewer do not say how far apart runs are
 ROUNDING = 1e-9  # style: a tolerance; sums of weights that say the same
 RUN_SCHEDULES = ("1f1b", "interleaved")  # of published runs with a pipeline, as accuracy/runs/jobs.py reads them
 NUM_NAMED = 3  # publishers that a sentence names
+WELL_KNOWN_FRAC = 0.05  # half an interval up to which a third digit is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +50,15 @@ class Interval:
 
     @property
     def bounds(self) -> str:
-        lower, upper = format_s(self.lower_s), format_s(self.upper_s)
-        same_unit = lower.rpartition(" ")[2] == upper.rpartition(" ")[2]
-        return f"{lower.rpartition(' ')[0] if same_unit else lower} to {upper}"
+        return bounds_words(self.lower_s, self.upper_s)
+
+
+def bounds_words(lower_s: float, upper_s: float) -> str:
+    """The ends of an interval, to the digits that are known: three where it is narrow, else two."""
+    num_digits = 3 if upper_s <= (1 + WELL_KNOWN_FRAC) ** 2 * lower_s else 2
+    lower, upper = (format_rounded_s(end_s, num_digits) for end_s in (lower_s, upper_s))
+    same_unit = lower.rpartition(" ")[2] == upper.rpartition(" ")[2]
+    return f"{lower.rpartition(' ')[0] if same_unit else lower} to {upper}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +72,7 @@ class Class:
     has_pipeline: bool
     family: str = ""
     schedule: str = "1f1b"
+    is_adapted: bool = False  # low-rank adapters are trained, and nothing else
     chip_family: str = ""  # that all its chips are calibrated by; empty where they are of several
 
     @property
@@ -75,7 +83,9 @@ class Class:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The runs most like a job, and how far they were off: nine of ten by less than a factor of exp(`half_width`)."""
+    """The runs most like a job, and how far they were off: nine of ten, or the share that was asked for, by less than a
+    factor of exp(`half_width`).
+    """
 
     rows: tuple[Residual, ...]
     half_width: float
@@ -98,6 +108,23 @@ def interval_of(
 def _around(step_s: float, half_width: float, num_rows: int, words: str) -> Interval:
     factor = math.exp(half_width)
     return Interval(lower_s=step_s / factor, upper_s=step_s * factor, num_rows=num_rows, evidence=words)
+
+
+def upper_factor(
+    workload: Workload, cluster: AnyCluster, plan: Plan, rows: Sequence[Residual], quantile_frac: float
+) -> float:
+    """What a predicted time is multiplied by for a quantile of the true one: 1 at the median.
+
+    Errors are as far to one side as to the other, as in the interval: between `quantile_frac` and as far below the
+    median lie 2 x `quantile_frac` - 1 of runs.
+    """
+    coverage_frac = 2 * quantile_frac - 1
+    if coverage_frac <= 0:
+        return 1.0
+    own = cluster.own_runs
+    if own.num_runs >= MIN_OWN_RUNS:
+        return math.exp(own_half_width(own, coverage_frac))
+    return math.exp(evidence(class_of(workload, cluster, plan), rows, coverage_frac).half_width)
 
 
 def spread_frac(workload: Workload, cluster: AnyCluster, plan: Plan, rows: Sequence[Residual]) -> float:
@@ -125,6 +152,7 @@ def class_of(workload: Workload, cluster: AnyCluster, plan: Plan) -> Class:
         has_pipeline=plan.pipeline_parallel > 1,
         family=workload.model.family,
         schedule=plan.schedule,
+        is_adapted=workload.lora.is_used,
         chip_family=chip_families.pop() if len(chip_families) == 1 else "",
     )
 
@@ -139,8 +167,8 @@ def class_of_row(row: Residual) -> Class:
     )
 
 
-def evidence(job: Class, rows: Sequence[Residual]) -> Evidence:
-    """The narrowest class of `rows` that `job` is in and that has enough of them.
+def evidence(job: Class, rows: Sequence[Residual], coverage_frac: float = CONFIDENCE_FRAC) -> Evidence:
+    """The narrowest class of `rows` that `job` is in and that has enough of them, and how far off these were.
 
     Where that is not the job's own class, for none is published or too few are, it is the class with the widest
     interval instead, if that is wider: a job without evidence never has a narrower interval than one with it.
@@ -152,14 +180,14 @@ def evidence(job: Class, rows: Sequence[Residual]) -> Evidence:
     found = next(_classes(job, rows), RunClass(rows=rows))
     lacking = _lacking(job, rows)
     caution = _caution(job, lacking, found)
-    near_half_width = half_width(found.rows)
+    near_half_width = half_width(found.rows, coverage_frac)
     if caution:
-        widest = widest_class(every)
-        if widest and half_width(widest.rows) > near_half_width:
+        widest = widest_class(every, coverage_frac)
+        if widest and half_width(widest.rows, coverage_frac) > near_half_width:
             found, caution = widest, f"{caution}as wide as the widest class with evidence, "
     return Evidence(
         rows=found.rows,
-        half_width=half_width(found.rows),
+        half_width=half_width(found.rows, coverage_frac),
         near_half_width=near_half_width,
         words=f"{caution}{_words(found)}",
         lacking=lacking,
@@ -201,7 +229,7 @@ def _own_classes(same: Sequence[Residual], num_devices: Sequence[int], *, has_pi
 
 
 @lru_cache(maxsize=64)
-def widest_class(rows: tuple[Residual, ...]) -> RunClass | None:
+def widest_class(rows: tuple[Residual, ...], coverage_frac: float = CONFIDENCE_FRAC) -> RunClass | None:
     """Of all classes of `rows` that a job could have evidence in, the one with the widest interval."""
     groups: dict[tuple[str, bool], list[Residual]] = {}
     for row in rows:
@@ -213,7 +241,7 @@ def widest_class(rows: tuple[Residual, ...]) -> RunClass | None:
         for has_pipeline in (False, True)
         for one in _own_classes(group, _steps_of(group, rows), has_pipeline=has_pipeline)
     )
-    return max(found, key=lambda one: half_width(one.rows), default=None)
+    return max(found, key=lambda one: half_width(one.rows, coverage_frac), default=None)
 
 
 def _steps_of(group: Sequence[Residual], rows: Sequence[Residual]) -> list[int]:
@@ -238,8 +266,8 @@ def num_publishers(rows: Sequence[Residual]) -> float:
     return float(weights.sum() ** 2 / (weights**2).sum()) if len(weights) else 0.0
 
 
-def half_width(rows: Sequence[Residual]) -> float:
-    """Of |log(measured / predicted)|, what nine of ten new runs stay below.
+def half_width(rows: Sequence[Residual], coverage_frac: float = CONFIDENCE_FRAC) -> float:
+    """Of |log(measured / predicted)|, what `coverage_frac` of new runs stay below: nine of ten.
 
     A publisher's n rows count as the square root of n: they are not independent, and it is another who asks. The run
     to come counts as one more row that may lie anywhere, which widens the interval of a small class.
@@ -249,7 +277,7 @@ def half_width(rows: Sequence[Residual]) -> float:
     errors = np.abs([row.log_ratio for row in rows])
     order = np.argsort(errors, kind="stable")
     below = np.cumsum(weights[order]) / (weights.sum() + weights.mean())
-    place = min(int(np.searchsorted(below, CONFIDENCE_FRAC - ROUNDING)), len(rows) - 1)
+    place = min(int(np.searchsorted(below, coverage_frac - ROUNDING)), len(rows) - 1)
     return float(errors[order[place]])
 
 
@@ -283,6 +311,8 @@ def _lacking(job: Class, rows: Sequence[Residual]) -> str:
     reasons = []
     if not job.is_transformer:
         reasons.append(f"no published run is of a {job.family or 'like'} model")
+    if job.is_adapted:
+        reasons.append("no published run trains adapters alone")
     if not job.generation or all(row.generation != job.generation for row in rows):
         reasons.append(f"no published run is on {job.chip}")
     if job.has_pipeline and job.schedule not in RUN_SCHEDULES:
@@ -303,9 +333,9 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
 
 
-def own_half_width(own: OwnRuns) -> float:
+def own_half_width(own: OwnRuns, coverage_frac: float = CONFIDENCE_FRAC) -> float:
     """Student's t interval of one more run, in logarithms, from the spread of errors on runs left out in turn."""
-    return student_t(CONFIDENCE_FRAC, own.num_runs - own.num_scales) * own.spread_frac
+    return student_t(coverage_frac, own.num_runs - own.num_scales) * own.spread_frac
 
 
 def _own_runs_label(own: OwnRuns) -> str:

@@ -45,7 +45,9 @@ def count(option: str, text: str | None, *, least: int = 1) -> int:
         return 0
     word = text.strip()  # also of separators that int() would not take
     if not _WHOLE.fullmatch(word):
-        raise InvalidInput(f"{option} must be a whole number; got {described(text)}")
+        thousands = re.fullmatch(r"(\d{1,6})[kK]", word)
+        hint = f"; write {1024 * int(thousands[1])} or {1000 * int(thousands[1])}" if thousands else ""  # style: words
+        raise InvalidInput(f"{option} must be a whole number; got {described(text)}{hint}")
     if len(word) > _MAX_DIGITS:
         raise InvalidInput(f"{option} must be at most {MAX_WHOLE:,}; got a number of {len(word):,} digits")
     return in_bounds(option, int(word), least)

@@ -43,6 +43,7 @@ from dovetail.files.spec_changes import Change, changed_cluster, changed_workloa
 from dovetail.files.text import one_line
 from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster
 from dovetail.parallel.plan import Plan
+from dovetail.workload.lora import Lora
 from dovetail.workload.model import Model
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
@@ -65,6 +66,8 @@ class JobRequest:
     global_batch: int = 0
     seq: int = 0
     compute: str = ""
+    lora_rank: int = 0
+    lora_targets: tuple[str, ...] = ()
     profile: ProfileLike = ""
     headroom: float | None = None
     jitter: float | None = None
@@ -93,7 +96,9 @@ class JobRequest:
         """Whether anything is said in place of the spec."""
         kept = ("spec", "profile", "headroom", "jitter", "endpoint", "changes", *OPTIONS)
         others = (one.name for one in fields(self) if one.name not in kept)
-        return bool(decisions_of(self) or self.changes) or any(getattr(self, name) not in ("", 0) for name in others)
+        return bool(decisions_of(self) or self.changes) or any(
+            getattr(self, name) not in ("", 0, ()) for name in others
+        )
 
 
 def decisions_of(request: JobRequest) -> dict[str, str | bool]:
@@ -297,13 +302,27 @@ def _by_default(model: Model) -> Workload:
 
 def _overridden(request: JobRequest, workload: Workload) -> Workload:
     global_batch, seq = request.global_batch or workload.global_batch, request.seq or workload.seq
-    changed = replace(workload, global_batch=global_batch, seq=seq)
+    changed = _with_adapters(request, replace(workload, global_batch=global_batch, seq=seq))
     if not request.compute:
         return changed
     try:
         return replace(changed, precision=_computing_in(request.compute, changed.precision))
     except DovetailError as error:
         raise type(error)(error.message, "--compute") from None
+
+
+def _with_adapters(request: JobRequest, workload: Workload) -> Workload:
+    """`workload` with the adapters that options name."""
+    if not request.lora_rank and not request.lora_targets:
+        return workload
+    rank = request.lora_rank or workload.lora.rank
+    if not rank:
+        raise InvalidInput("--lora-targets goes with --lora-rank, which is missing", "--lora-targets")
+    try:
+        return replace(workload, lora=Lora(rank=rank, targets=request.lora_targets or workload.lora.targets))
+    except DovetailError as error:
+        where = "--lora-rank" if error.where == "lora" else "--lora-targets"
+        raise type(error)(error.message, where) from None
 
 
 def _computing_in(dtype: str, precision: Precision) -> Precision:

@@ -27,6 +27,13 @@ from dovetail.report.pages.launch import launch_page
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
 
+OTHER_NAMES = {  # of frameworks, as people say them
+    "nemo": "megatron-bridge, which trains for NeMo",
+    **dict.fromkeys(("pytorch", "torch"), "torchtitan, or fsdp2 for a script of your own"),
+    **dict.fromkeys(("hf", "huggingface", "accelerate", "transformers", "peft", "fsdp", "trl"), "fsdp2"),
+    **dict.fromkeys(("jax", "xla", "pax"), "maxtext"),
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class LaunchScript(Answer):
@@ -123,6 +130,8 @@ def launcher_name(said: str) -> str:
         name = framework_name(said)
     except InvalidInput:
         name = said
+    if name.lower() in OTHER_NAMES:
+        raise InvalidInput(f"no framework is named {said!r}; here it is {OTHER_NAMES[name.lower()]}", "framework")
     launchers[name]  # raises, naming what is close
     return name
 

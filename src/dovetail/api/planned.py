@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 
 from dovetail.accuracy.memory_margin import FIT_PROBABILITY, check_probability, fit_probability, memory_spread
+from dovetail.accuracy.recipes import nearest_recipe
 from dovetail.api.answer import Answer
 from dovetail.api.arguments import entry_named
 from dovetail.api.jobs import JobRequest, decisions_of, open_job_of, placed_in
@@ -21,7 +22,7 @@ from dovetail.files.inline_plan import OPTIONS
 from dovetail.files.job import Job, OpenJob, countable
 from dovetail.files.plan_space import decided_choice, fixed_by, forbidden_by
 from dovetail.files.plan_text import plan_text
-from dovetail.files.residuals import load_residuals
+from dovetail.files.residuals import load_published, load_residuals
 from dovetail.files.written import write_file
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster, devices_label
@@ -41,10 +42,12 @@ from dovetail.search.objectives import objectives
 from dovetail.search.planners.candidates import Candidate, Tally
 from dovetail.search.planners.constraints import are_stages_even, overruled, space_under
 from dovetail.search.planners.even_plans import PlanProgress
+from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.planners.planner import PlanSearchResult, search_plans
 from dovetail.search.planners.pools import search_plans_on_pools
+from dovetail.search.planners.quantiles import MEDIAN, Quantile, search_by_quantile
 from dovetail.search.planners.ranking import Choice, NothingFits, Question, Ranked, choice, cluster_usd
-from dovetail.search.planners.runnable_plans import search_runnable_plans
+from dovetail.search.planners.runnable_plans import RunnableSpace, search_runnable_plans
 
 PLAN_FILE = "plan.yaml"  # in the commands that are shown, where none was written
 
@@ -142,6 +145,7 @@ def planned(request: PlanRequest, context: SearchContext, plan_file: str = "") -
         budget=budget_of(request.tokens, request.price, job),
         framework=_framework_label(request),
         bests=bests,
+        near=nearest_recipe(job.workload, job.cluster, load_published(), load_residuals()),
     )
     return Planning(
         outcome=found,
@@ -236,16 +240,26 @@ def _kept_to(
     usd, found, limit_s = cluster_usd(cluster, objective), [], math.inf
     for space in runnable_spaces(framework, version, question.workload, cluster, question.constraints):
         with context.planning(objective, usd, framework) as progress:
-            result = search_runnable_plans(
-                space,
-                cluster,
-                objective,
-                num_best=num_best,
-                cluster_usd=usd,
-                progress=_kept(progress, usd, history),
-                limit_s=limit_s,
-            )
-        if result.best and num_best == 1 and objective.aspect == "time":
+
+            def searched(
+                part: PlanSpace,
+                runnable: RunnableSpace = space,
+                told: PlanProgress = progress,
+                of: Cluster = cluster,
+                at_most_s: float = limit_s,
+            ) -> PlanSearchResult:
+                return search_runnable_plans(
+                    replace(runnable, space=part),
+                    of,
+                    objective,
+                    num_best=num_best,
+                    cluster_usd=usd,
+                    progress=_kept(told, usd, history),
+                    limit_s=at_most_s,
+                )
+
+            result = search_by_quantile(question.quantile, space.workload, cluster, space.space, num_best, searched)
+        if result.best and num_best == 1 and objective.aspect == "time" and question.quantile.is_median:
             limit_s = min(limit_s, result.best[0].step_s)
         found.append((replace(question, workload=space.workload, cluster=cluster, space=space.space), result))
     kept, result = min(found, key=lambda pair: pair[1].best[0].score if pair[1].best else math.inf)
@@ -266,7 +280,8 @@ def _framework_bests(
         return ()
     found_by: dict[str, FrameworkBest] = {}
     for name in sorted(frameworks_for(cluster), key=lambda name: bool(launchers[name].same_as)):
-        if (twin := launchers[name].same_as) in found_by:
+        # of the two that are alike, one alone trains adapters
+        if (twin := launchers[name].same_as) in found_by and not question.workload.lora.is_used:
             found_by[name] = _as_of(found_by[twin], name)
         else:
             found_by[name] = _framework_best(name, question, cluster, request, context)
@@ -336,7 +351,18 @@ def question_of(job: OpenJob, request: PlanRequest) -> Question:
         constraints=constraints,
         space=space_under(constraints, job.workload.training_graph(), job.cluster.num_devices),
         given=job.given,
+        quantile=_quantile(request),
     )
+
+
+def _quantile(request: PlanRequest) -> Quantile:
+    """Which quantile of their time plans are ranked by; the median, where nothing is said."""
+    if request.rank_by is None:
+        return MEDIAN
+    if request.objective != "time":
+        message = f"--rank-by is a quantile of time; leave it or --objective {request.objective} out"
+        raise InvalidInput(message, "rank_by")
+    return Quantile(frac=request.rank_by, residuals=tuple(load_residuals()))
 
 
 def _kept(progress: PlanProgress, cluster_usd: float, history: list[Mark]) -> PlanProgress:
@@ -363,13 +389,28 @@ def _searched(
 ) -> PlanSearchResult:
     objective, cluster, is_even_only = question.objective, question.cluster, are_stages_even(question.constraints)
     usd = cluster_usd(cluster, objective)
+    if isinstance(cluster, HeterogeneousCluster) and is_even_only:
+        rule = "on a cluster of several pools stages hold as many layers as their chips are fast"
+        raise InvalidInput(f"{rule}; leave uneven ones allowed", "stages")
     with context.planning(objective, usd) as progress_of_context:
         progress = _kept(progress_of_context, usd, history)
-        if not isinstance(cluster, HeterogeneousCluster):
+
+        def searched(space: PlanSpace) -> PlanSearchResult:
+            if isinstance(cluster, HeterogeneousCluster):
+                return search_plans_on_pools(
+                    question.workload,
+                    cluster,
+                    space,
+                    objective,
+                    num_best=request.top,
+                    cluster_usd=usd,
+                    progress=progress,
+                    num_refined=request.limit,
+                )
             return search_plans(
                 question.workload,
                 cluster,
-                question.space,
+                space,
                 objective,
                 num_best=request.top,
                 cluster_usd=usd,
@@ -377,19 +418,8 @@ def _searched(
                 is_even_only=is_even_only,
                 num_refined=request.limit,
             )
-        if is_even_only:
-            rule = "on a cluster of several pools stages hold as many layers as their chips are fast"
-            raise InvalidInput(f"{rule}; leave uneven ones allowed", "stages")
-        return search_plans_on_pools(
-            question.workload,
-            cluster,
-            question.space,
-            objective,
-            num_best=request.top,
-            cluster_usd=usd,
-            progress=progress,
-            num_refined=request.limit,
-        )
+
+        return search_by_quantile(question.quantile, question.workload, cluster, question.space, request.top, searched)
 
 
 def _runnable(found: Choice | NothingFits, job: OpenJob, request: PlanRequest) -> tuple[tuple[Runnable, ...], ...]:

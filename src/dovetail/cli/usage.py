@@ -38,6 +38,12 @@ _OTHER_WORDS = {
     **dict.fromkeys(("--zero-stage", "--zero1", "--use-distributed-optimizer"), "--zero"),
     **dict.fromkeys(("--dtype", "--precision"), "--compute"),
     **dict.fromkeys(("--cost", "--usd"), "--price"),
+    **dict.fromkeys(("--lora", "--lora-r", "--lora-dim", "--peft", "--lora-alpha"), "--lora-rank"),
+    **dict.fromkeys(("--target-modules", "--lora-target-modules"), "--lora-targets"),
+    **dict.fromkeys(("--max-memory", "--memory-limit", "--memory-fraction", "--margin"), "--headroom"),
+    **dict.fromkeys(("--gradient-checkpointing", "--activation-checkpointing", "--checkpointing"), "--recompute full"),
+    **dict.fromkeys(("--quantile", "--percentile", "--risk"), "--rank-by"),
+    **dict.fromkeys(("--cluster", "--network", "--devices"), "--topology dgx-h100x64"),  # of `network`
 }
 
 
@@ -75,8 +81,10 @@ def usage(error: Any) -> str:
     other = _OTHER_WORDS.get(str(getattr(error, "option_name", "")).partition("=")[0], "")
     if "." in str(getattr(error, "option_name", "")) and path_of(error) == "dovetail sweep":
         message = f"{message}; a key of a spec is varied by --over {str(error.option_name).lstrip('-')}=VALUES"
-    elif other and any(other in each.opts for each in error.ctx.command.params):
+    elif other and any(other.partition(" ")[0] in each.opts for each in error.ctx.command.params):
         message = f"{message}; here it is {other}"
+    elif getattr(error, "option_name", "") == "--spec" and path_of(error) in (*_BY_OPTION, "dovetail compare"):
+        message = f"{message}; a spec file stands alone, without an option before it"
     elif close := getattr(error, "possibilities", None):
         message = f"{message}; did you mean {' or '.join(_closest(str(error.option_name), close))}?"
     elif type(error) is not USAGE_ERROR:

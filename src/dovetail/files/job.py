@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import create_model
 
-from dovetail.errors import InvalidInput
+from dovetail.errors import InvalidInput, NotModelled
 from dovetail.files.entry import SECTIONS, Document, Entry, check_spec_keys, followed, opened, placed, spoken
 from dovetail.files.heterogeneous_cluster import any_cluster_of
 from dovetail.files.inline_plan import Over
@@ -30,6 +30,7 @@ from dovetail.parallel.plan import Plan
 from dovetail.parallel.pools import on_pools
 from dovetail.search.planners.constraints import Constraint
 from dovetail.workload.graph import Graph
+from dovetail.workload.lora import Lora
 from dovetail.workload.models import models
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.routing import Routing
@@ -193,6 +194,7 @@ def _workload_shape() -> type[Shape]:
         kernels=(Text, ""),
         precision=(precision, None),
         routing=(shape_of(Routing), None),
+        lora=(shape_of(Lora), None),
     )
 
 
@@ -202,6 +204,7 @@ def workload_of(entry: Entry) -> tuple[Workload, Graph]:
     if isinstance(entry.value, str):
         model_entry, given = entry, {}
     else:
+        _check_adapters(entry)
         shape = checked(entry, _workload_shape())
         model_entry, given = entry.child("model"), _given(shape, entry)
     model = model_of(model_entry, given.get("seq", 0))
@@ -211,9 +214,20 @@ def workload_of(entry: Entry) -> tuple[Workload, Graph]:
         return workload, forward_graph(workload)
 
 
+def _check_adapters(entry: Entry) -> None:
+    """Words of other tools for frozen weights in 4 or 8 bits, which are not modelled."""
+    lora = entry.child("lora") if isinstance(entry.value, dict) and entry.has("lora") else None
+    if lora is None or not isinstance(lora.value, dict):
+        return
+    for key in ("quantization", "quantize", "bits", "load_in_4bit", "load_in_8bit", "base"):
+        if lora.has(key):
+            message = "frozen weights in 4 or 8 bits (QLoRA) are not modelled"
+            raise NotModelled(f"{message}; leave {key} out, and they are kept as precision.weights says", "lora")
+
+
 def _given(shape: Any, entry: Entry) -> dict[str, Any]:
     given = {name: getattr(shape, name) for name in shape.model_fields_set if name != "model"}
-    for name, value in (("precision", Precision), ("routing", Routing)):
+    for name, value in (("precision", Precision), ("routing", Routing), ("lora", Lora)):
         if name in given:
             given[name] = built(value, getattr(shape, name), entry.child(name))
     return given

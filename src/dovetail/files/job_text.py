@@ -42,6 +42,7 @@ def job_text(name: str, workload: Workload, cluster: Cluster, plan: Plan, told: 
 
 def workload_entries(workload: Workload) -> Words:
     more: Words = {} if workload.routing == EVENLY else {"routing": entries_of(workload.routing)}
+    more |= {"lora": entries_of(workload.lora)} if workload.lora.is_used else {}
     return {
         "model": model_entries(workload.model),
         "global_batch": workload.global_batch,

@@ -87,7 +87,13 @@ def as_model(given: ModelLike, seq: int = 0) -> Model:
         hint = close if "did you mean" in close else ""
         way_out = "name one that `dovetail models` lists, or its config.json"
         raise InvalidInput(f"there is no file {given!r}, and nothing is downloaded; {way_out}{hint}", "--model")
-    return model_of(as_entry(given, "model"), seq)
+    try:
+        return model_of(as_entry(given, "model"), seq)
+    except InvalidInput as error:
+        if not error.message.startswith("no model is named"):
+            raise
+        apart = " " if error.message.endswith("?") else "; "
+        raise InvalidInput(f"{error.message}{apart}others go by their config.json", error.where) from None
 
 
 def as_chip(given: ChipLike) -> Chip:

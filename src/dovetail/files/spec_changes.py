@@ -20,6 +20,7 @@ from dovetail.hardware.heterogeneous import AnyCluster
 from dovetail.hardware.link import Link
 from dovetail.parallel.plan import Plan
 from dovetail.units import quantity
+from dovetail.workload.lora import Lora
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.routing import Routing
 from dovetail.workload.workload import Workload
@@ -33,6 +34,8 @@ OPTION_PATHS = {
     "seq": "seq",
     "workload.seq": "seq",
     "compute": "compute",
+    "lora_rank": "lora_rank",
+    "lora_targets": "lora_targets",
     "workload.precision.compute": "compute",
     "cluster": "cluster",
     "cluster.name": "cluster",
@@ -45,6 +48,7 @@ OPTION_PATHS = {
     "cluster.jitter": "jitter",
 }
 WORKLOAD_KEYS = ("attention", "kernels")
+PARTS = {"precision": Precision, "routing": Routing, "lora": Lora}  # of a workload
 LINK_KEYS = {"bandwidth": "bytes_per_s", "latency": "s", "oversubscription": ""}
 PLAN, CHIP, WORKLOAD, CLUSTER = "plan", "chip", "workload", "cluster"
 
@@ -113,7 +117,7 @@ def chip_paths() -> tuple[str, ...]:
 
 
 def workload_paths() -> tuple[str, ...]:
-    parts = (("precision", Precision), ("routing", Routing))
+    parts = PARTS.items()
     return (*WORKLOAD_KEYS, *(f"{name}.{key}" for name, part in parts for key in written_keys(part).values()))
 
 
@@ -157,7 +161,7 @@ def changed_workload(workload: Workload, changes: tuple[Change, ...]) -> Workloa
                 workload = replace(workload, **{head: one.value})
                 continue
             entry = _entry({rest: one.value}, f"workload.{head}")
-            part = Precision if head == "precision" else Routing
+            part = PARTS[head]
             shape = checked(entry, shape_of(part, is_partial=True))
             workload = replace(workload, **{head: built(part, shape, entry, getattr(workload, head))})
     return workload

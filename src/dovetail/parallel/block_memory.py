@@ -67,6 +67,7 @@ class _Rows:
     ops: Ops
     output_bytes: FloatArray
     beside_bytes: FloatArray  # kept beside the output: masks and statistics
+    weight_elements: IntArray
     gradient_elements: IntArray
     extents: IntArray
 
@@ -126,6 +127,7 @@ def _rows(ops: Ops, local: Ops, num_cuts: int) -> _Rows:
         ops=ops,
         output_bytes=output_elements * DTYPE_BYTES[ops.dtype],
         beside_bytes=output_elements * ops.kept_bytes_per_element,
+        weight_elements=local.weight_elements.reshape(num_cuts, -1),
         gradient_elements=local.gradient_elements.reshape(num_cuts, -1),
         extents=local.extents.reshape(num_cuts, len(ops), -1),
     )
@@ -324,7 +326,9 @@ def _kept_whole_bytes(rows: _Rows, policies: tuple[str, ...]) -> tuple[FloatArra
 def _largest_weight(rows: _Rows) -> FloatArray:
     """Elements of the largest matrix, by cut; of several that one product of ours holds, of one."""
     parts = np.array([num_weights(rows.ops, row) for row in range(len(rows.ops))])
-    return np.asarray((rows.gradient_elements / parts).max(axis=1, initial=0.0))
+    frozen = (rows.ops.weight_elements > 0) & (rows.ops.gradient_elements == 0)
+    held = np.where(frozen, rows.weight_elements, rows.gradient_elements)
+    return np.asarray((held / parts).max(axis=1, initial=0.0))
 
 
 def _weight_shapes(rows: _Rows) -> IntArray:
@@ -333,7 +337,7 @@ def _weight_shapes(rows: _Rows) -> IntArray:
     Queries, keys and values come of one weight where placeholders are kept, also where we take two products.
     """
     ops = rows.ops
-    has_weight = (ops.unit == Unit.TENSOR) & (ops.weight_elements > 0)
+    has_weight = (ops.unit == Unit.TENSOR) & (ops.gradient_elements > 0)
     weights = {ops.names[row]: rows.extents[:, row, [K, N]] for row in np.flatnonzero(has_weight)}
     if "q" in weights and "kv" in weights:
         queries, keys = weights.pop("q"), weights.pop("kv")

@@ -585,7 +585,7 @@ def bucket_bytes(load: Load, precision: Precision) -> Amount:
     """A bucket that gradients are reduced in and one that sharded parameters are gathered in, as frameworks size it."""
     bucket_elements = load.chosen.framework.bucket_elements
     gradients = np.minimum(bucket_elements, sum(load.gradients)) * precision.reduce_bytes
-    parameters = np.minimum(bucket_elements, sum(load.parameters)) * precision.gather_bytes
+    parameters = np.minimum(bucket_elements, sum(load.trained)) * precision.gather_bytes
     return gradients + np.where(load.chosen.zero_stage > 0, parameters, 0.0)
 
 
@@ -628,11 +628,11 @@ def _gathered_bytes(load: Load, precision: Precision) -> Amount:
     layer = largest_of([size for size, is_layer in sizes if is_layer])
     gathered = np.minimum(root + NUM_PREFETCHED_BLOCKS * layer, whole)
     unreduced_bytes = 0.0 if precision.has_persistent_gradients else dtype_bytes(precision.storage)
-    largest = largest_of([size for size, _ in sizes])
+    largest = largest_of([sum(piece.elements.trained) for piece in load.pieces])
     by_block = gathered * precision.gather_bytes + largest * (unreduced_bytes + precision.reduce_bytes)
     if not framework.gathers_stages_whole:
         return by_block
-    by_stage = whole * (precision.gather_bytes + precision.reduce_bytes)
+    by_stage = whole * precision.gather_bytes + sum(load.trained) * precision.reduce_bytes
     return np.where(load.chosen.pipeline_parallel > 1, by_stage, by_block)
 
 

@@ -22,6 +22,7 @@ from dovetail.step.goodput import Goodput
 from dovetail.step.offload import UPDATE_FRAC, does_offload, host_of
 from dovetail.units import format_rate, format_s
 from dovetail.workload.graph import Axis, Graph, N
+from dovetail.workload.lora import targets_of
 from dovetail.workload.workload import Workload
 
 PHYSICS = (
@@ -56,6 +57,7 @@ def assumptions(result: Outcome | Infeasible) -> tuple[str, ...]:
     sentences = (
         PHYSICS,
         *_forward_only(workload),
+        *_adapters(workload),
         *measured_sentences(result),
         *_own_costs(workload, chips),
         *(_reached(chip) for chip in chips),
@@ -85,6 +87,17 @@ def _forward_only(workload: Workload) -> tuple[str, ...]:
     return (
         "forward passes alone, microbatches one after another through the stages; activations are freed as they are"
         " used; recompute, offload, ZeRO-1 and 2 and the order of a pipeline's passes have no meaning and are left out",
+    )
+
+
+def _adapters(workload: Workload) -> tuple[str, ...]:
+    if not workload.lora.is_used:
+        return ()
+    named = ", ".join(targets_of(workload.lora, workload.model.architecture))
+    return (
+        f"adapters of rank {workload.lora.rank} beside {named}, each a product down, one up, a scale and an add, in the"
+        " workload's dtypes and without dropout; every other parameter is frozen, kept as weights are and without"
+        " gradient or optimizer state; gradients go back to the input of the first layer",
     )
 
 

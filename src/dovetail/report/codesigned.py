@@ -287,7 +287,7 @@ def proof(report: CodesignReport) -> str:
     if report.is_black_box:
         return _no_proof(report, counts)
     if report.found.gap_frac == 0:
-        return f"proven best of {census.num_systems:,} systems with every plan of the space: {counts}"
+        return f"optimal in the model, of {census.num_systems:,} systems with every plan of the space: {counts}"
     could = f"another could be better by {percent(1 / (1 - report.found.gap_frac) - 1)} at the most"
     return f"of {census.num_systems:,} systems: {counts}; {could}, as {census.num_open:,} are not closed"
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dovetail.accuracy.chance import Predicted, chance_shorter_frac
-from dovetail.accuracy.evidence import interval_of
+from dovetail.accuracy.evidence import bounds_words, interval_of
 from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.heterogeneous import chip_names
@@ -339,9 +339,7 @@ def _row(
 def _bounds(record: Record) -> str:
     if record["interval_lower_s"] is None:
         return ""
-    lower, upper = format_s(record["interval_lower_s"], 2), format_s(record["interval_upper_s"], 2)
-    same_unit = lower.rpartition(" ")[2] == upper.rpartition(" ")[2]
-    return f"{lower.rpartition(' ')[0] if same_unit else lower} to {upper}"
+    return bounds_words(record["interval_lower_s"], record["interval_upper_s"])
 
 
 def _shown(value: Any) -> str:

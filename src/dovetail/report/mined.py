@@ -291,7 +291,7 @@ def proof(mined: Mined) -> str:
         f" {mined.num_over_limit:,} beyond the limits"
     )
     if mined.is_proven:
-        return f"proven best of {mined.num_points:,} designs: {counts}"
+        return f"optimal in the model, of {mined.num_points:,} designs: {counts}"
     could = f"another design could be better by {percent(1 / (1 - mined.gap_frac) - 1)} at the most"
     return f"of {mined.num_points:,} designs: {counts}, {mined.num_open:,} open; {could}"
 

@@ -295,8 +295,9 @@ def _question_rows(result: Outcome | Infeasible, num_parameters: Part) -> tuple[
     each: Part = phrase(" x {}", Figure("workload.seq", workload.seq, f"{workload.seq:,}")) if workload.seq > 1 else ""
     return (
         phrase(
-            "{} parameters, {}{} {} per step, {}, {}",
+            "{} parameters{}, {}{} {} per step, {}, {}",
             num_parameters,
+            _adapters(workload),
             batch,
             each,
             labelled("workload.sample", workload.model.sample),
@@ -307,6 +308,18 @@ def _question_rows(result: Outcome | Infeasible, num_parameters: Part) -> tuple[
             label="model",
         ),
         Figure("plan", plan_record(result.plan), plan_in_brief(result.plan), "plan"),
+    )
+
+
+def _adapters(workload: Workload) -> Part:
+    """How many of the parameters are trained, where that is not all."""
+    if not workload.lora.is_used:
+        return ""
+    num_trained = workload.forward_graph().num_trained
+    return phrase(
+        ", of which {} are trained (LoRA of rank {})",
+        Figure("num_trained", num_trained, format_count(num_trained)),
+        Figure("workload.lora.rank", workload.lora.rank, str(workload.lora.rank)),
     )
 
 
@@ -414,7 +427,7 @@ def assumed(result: Outcome | Infeasible) -> FigureTable:
 def _excess(result: Infeasible, name: str) -> FigureTable:
     """Need against limit of a plan that does not fit."""
     workload = result.workload
-    num_parameters = workload.model.forward(workload.sample).num_parameters
+    num_parameters = workload.forward_graph().num_parameters
     return FigureTable(
         title=phrase("Does not fit: {}", _title(result, name)),
         rows=(
@@ -469,4 +482,5 @@ def workload_record(workload: Workload) -> Record:
         **({"forward_only": True} if workload.is_forward_only else {}),
         "precision": asdict(workload.precision),
         "routing": asdict(workload.routing),
+        **({"lora": asdict(workload.lora)} if workload.lora.is_used else {}),
     }

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, fields, replace
 
 from dovetail import __version__
 from dovetail.accuracy.chance import Selection
-from dovetail.accuracy.evidence import Interval, interval_of
+from dovetail.accuracy.evidence import WELL_KNOWN_FRAC, Interval, interval_of
+from dovetail.accuracy.recipes import NOTHING_NEAR, Near
 from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.heterogeneous import chip_names
@@ -18,6 +19,7 @@ from dovetail.report.figures import (
     Figure,
     Figures,
     FigureTable,
+    Part,
     Phrase,
     Sentences,
     hidden,
@@ -33,8 +35,10 @@ from dovetail.report.launchers.runnable import Runnable, runnable_notes
 from dovetail.report.levers import excess_rows, levers_list
 from dovetail.report.memory import memory_tables
 from dovetail.report.outcome import outcome_figures, plain, plan_record, workload_record
+from dovetail.report.plain import Record
 from dovetail.report.pools import pool_sentences, proof_counts, proof_on_pools
 from dovetail.report.ranked import best_faster_probability, ranking_list, selection_of_best
+from dovetail.report.recipes import recipe_table
 from dovetail.report.table import GAP, WIDTH
 from dovetail.search.planners.candidates import Candidate
 from dovetail.search.planners.membership import holds
@@ -42,7 +46,6 @@ from dovetail.search.planners.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH
 from dovetail.search.planners.ranking import SAME_FRAC, Choice, NothingFits, Question, Ranked
 from dovetail.units import format_bytes, format_rounded_s, format_s
 
-WELL_KNOWN_FRAC = 0.05  # half an interval up to which a third digit is known
 WHOLE_FRAC = 0.02  # from which on a difference is told in whole percents
 BROKEN = "nothing is proven: your own plan is in the space and ahead by more than the gap that was found"
 
@@ -52,7 +55,7 @@ class PlanReportContext:
     """What only the edge knows: what the job is called, what to say beside, and which commands go on from here.
 
     `residuals` are what the interval of the best plan's time rests on. `framework` is the one that the search was kept
-    to, with its release; else `bests` holds what each framework runs as printed.
+    to, with its release; else `bests` holds what each framework runs as printed. `near` is the nearest published run.
     """
 
     name: str = ""
@@ -62,6 +65,7 @@ class PlanReportContext:
     budget: Budget = NO_BUDGET
     framework: str = ""
     bests: tuple[FrameworkBest, ...] = ()
+    near: Near = NOTHING_NEAR
 
 
 def planned_figures(
@@ -91,6 +95,7 @@ def planned_figures(
         *under("best", (head,)),
         ranking_list(found, by_place, context.residuals),
         framework_list(context.bests, _best_candidate(found)),
+        recipe_table(context.near),
         FigureTable(title="What was looked at, and who can run it", notes=(Sentences("notes", looked_at),)),
         FigureTable(title="Go on with", notes=tuple(Figure("commands", commands, line) for line in lines)),
         *under("best", hidden(tuple(rest))),
@@ -117,6 +122,8 @@ def _question(found: Choice | NothingFits, context: PlanReportContext) -> Figure
     return FigureTable(
         rows=(
             Figure("objective", question.objective_name),
+            Figure("rank_by_frac", question.quantile.frac),
+            Figure("fastest_predicted", [_fastest_record(one) for one in _fastest(found)]),
             Figure("framework", context.framework or None),
             Figure("num_plans", found.tally.num_plans),
             Figure("num_fitting", found.tally.num_fitting),
@@ -139,6 +146,14 @@ def _question(found: Choice | NothingFits, context: PlanReportContext) -> Figure
     )
 
 
+def _fastest(found: Choice | NothingFits) -> tuple[Candidate, ...]:
+    return found.fastest if isinstance(found, Choice) else ()
+
+
+def _fastest_record(one: Candidate) -> Record:
+    return {"step_s": one.step_s, "quantile_s": one.score, "plan": plan_record(one.plan)}
+
+
 def _pasted(command: str) -> list[str]:
     """A command in lines that a shell reads as one."""
     *lines, last = textwrap.wrap(command, WIDTH - 2 * GAP, subsequent_indent="", break_on_hyphens=False)
@@ -151,7 +166,8 @@ def sentence(found: Choice, residuals: Sequence[Residual] = ()) -> str:
     With `residuals` times have the digits that are known, beside the interval and the chance to beat the own plan.
     """
     question = found.question
-    best = f"Best plan in the model: {plan_in_brief(found.best.plan)}; {_step_label(found, residuals)}"
+    by = "" if question.quantile.is_median else f" by the {question.quantile.words} of its time"
+    best = f"Best plan in the model{by}: {plan_in_brief(found.best.plan)}; {_step_label(found, residuals)}"
     if question.objective_name != "time":
         figure = next(one.candidate.figure for one in found.ranking if not one.breakdown)
         best += f", {_figure(figure, question)}"
@@ -185,11 +201,7 @@ def _step_label(found: Choice, residuals: Sequence[Residual]) -> str:
         return f"{format_s(step_s)} per step"
     interval, _ = selected_interval(found, residuals)
     is_known_well = interval.upper_s <= (1 + WELL_KNOWN_FRAC) * step_s
-    about, lower, upper = (
-        format_rounded_s(one, 3 if is_known_well else 2) for one in (step_s, interval.lower_s, interval.upper_s)
-    )
-    same_unit = lower.rpartition(" ")[2] == upper.rpartition(" ")[2]
-    between = f"{lower.rpartition(' ')[0] if same_unit else lower} to {upper}"
+    about, between = format_rounded_s(step_s, 3 if is_known_well else 2), interval.bounds
     return f"about {about} per step ({between} in nine of ten cases)"
 
 
@@ -221,7 +233,9 @@ def _figure(figure: float, question: Question) -> str:
 def proof(found: Choice) -> tuple[Phrase, ...]:
     """How many plans there were, and how good the best is known to be."""
     tally, made = found.tally, found.proof
-    objective = labelled("objective", found.question.objective_name)
+    objective: Part = labelled("objective", found.question.objective_name)
+    if not found.question.quantile.is_median:
+        objective = phrase("the {} of {}", found.question.quantile.words, objective)
     if found.best.plan.stage_pools:
         lines = proof_on_pools(found)
         return (lines[0], phrase(BROKEN)) if found.is_proof_broken else lines
@@ -255,10 +269,24 @@ def chance_notes(found: Choice, residuals: Sequence[Residual]) -> Iterator[str]:
     if residuals and (selection := selected_interval(found, residuals)[1]).num_near > 1:
         near = f"chosen among {selection.num_near} plans within our error of each other"
         yield f"{near}, so the upper end of its interval is taken {percent(selection.shift_frac, 0)} longer"
+    yield from _quantile_notes(found)
     behind = next((one for one in found.ranking if one.breakdown and not one.is_given), None)
     if behind is not None and (probability := best_faster_probability(found, behind, residuals)) is not None:
         next_plan = f"the next plan ({plan_in_brief(behind.candidate.plan)})"
         yield f"truly faster than {next_plan} with a probability of {probability:.2f}, by errors on published pairs"
+
+
+def _quantile_notes(found: Choice) -> Iterator[str]:
+    """What ranking by a quantile is, and which plan is predicted fastest where that is another one."""
+    quantile = found.question.quantile
+    if quantile.is_median:
+        return
+    by = f"ranked by the {quantile.words} of each plan's time"
+    yield f"{by}: predicted, times how far published runs of its kind are off"
+    for fastest in found.fastest:
+        if fastest.plan != found.best.plan:
+            times = f"{format_s(fastest.step_s)}, {quantile.words} {format_rounded_s(fastest.score, 3)}"
+            yield f"the fastest as predicted is {plan_in_brief(fastest.plan)} ({times})"
 
 
 def notes(found: Choice, by_place: tuple[tuple[Runnable, ...], ...]) -> tuple[str, ...]:

@@ -15,9 +15,9 @@ from dovetail.report.launchers.runnable import Runnable
 from dovetail.report.outcome import plan_record
 from dovetail.report.plain import Record
 from dovetail.report.table import GAP, WIDTH, Table
-from dovetail.search.planners.ranking import Choice, Ranked
+from dovetail.search.planners.ranking import Choice, Question, Ranked
 from dovetail.step.work import COMM_AXES
-from dovetail.units import GIBI, format_bytes, format_s
+from dovetail.units import GIBI, format_bytes, format_rounded_s, format_s
 
 NOTHING_FRAC = 0.0005  # a loss that shows as zero is none
 PART_WORDS = {axis: f"{axis} comm." for axis in COMM_AXES} | {"host": "host waits", "offload": "host copies"}
@@ -27,6 +27,13 @@ WHOLE_WORDS = {
     "energy": "more energy a step takes than the best one's",
     "memory": "more memory the fullest device needs than the best one's",
 }
+
+
+def whole_words(question: Question) -> str:
+    """What a plan is behind by, after "how much"."""
+    if question.quantile.is_median:
+        return WHOLE_WORDS[question.objective.aspect]
+    return f"longer the {question.quantile.words} of a step's time is than the best one's"
 
 
 def best_faster_probability(found: Choice, one: Ranked, residuals: Sequence[Residual]) -> float | None:
@@ -64,7 +71,7 @@ def ranking_list(
     plans = [one.candidate.plan for one in found.ranking]
     choices = {name: said for name, said in _CHOICES.items() if any(said(plan) for plan in plans)}
     brief = {name: _recompute_in_short if name == "rec." else said for name, said in choices.items()}
-    whole = WHOLE_WORDS[found.question.objective.aspect]
+    whole = whole_words(found.question)
     has_figure = found.question.objective_name != "time"
     ranking = FigureList(
         key="ranking",
@@ -106,6 +113,9 @@ def _figures(
         label = question.objective_name if shows_figure else None
         yield Figure("position", place, "own" if one.is_given else str(place), "")
         yield Figure("step_s", candidate.step_s, format_s(candidate.step_s), "step")
+        if not question.quantile.is_median:
+            of_time = question.quantile.words.removesuffix(" quantile")
+            yield Figure("quantile_s", candidate.score, format_rounded_s(candidate.score, 3), of_time)
         yield Figure("figure", figure, format_bytes(figure) if is_memory else number(figure), label)
         yield Figure(
             "over_best_frac", one.over_best_frac, gain(one.over_best_frac) if one.breakdown else "best", "behind"

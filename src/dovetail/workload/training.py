@@ -120,7 +120,8 @@ def training_block(block: Block, precision: Precision) -> Block:
         kept = [index, *([again[index]] if index in again else [])]
         is_first = block.is_input_data and forward[index].inputs == (0,)
         is_first = is_first or not any(has_gradient[source] for source in forward[index].inputs)
-        for row in _backward_rows(forward[index], is_first):
+        needs_whole = any(not _is_frozen_product(forward[consumer]) for consumer in consumers[index])
+        for row in _backward_rows(forward[index], is_first, needs_whole=needs_whole):
             rows.append(replace(_accumulating(row, precision), inputs=(*kept, *arriving)))
             if row.phase == Phase.INPUT_GRAD:
                 gradients[index].append(len(rows) - 1)
@@ -168,7 +169,7 @@ def _cast_rows(forward: list[Row], precision: Precision, *, is_rerun: bool) -> l
     """Weights cast for use, forward and again; their gradients cast to what they are kept in, and to what is sent."""
     if not precision.has_autocast_weights:
         return []
-    phases = (Phase.FORWARD, *((Phase.RECOMPUTE,) if is_rerun else ()), Phase.WEIGHT_GRAD, Phase.WEIGHT_GRAD)
+    uses = (Phase.FORWARD, *((Phase.RECOMPUTE,) if is_rerun else ()))
     return [
         _bare(
             row,
@@ -183,7 +184,7 @@ def _cast_rows(forward: list[Row], precision: Precision, *, is_rerun: bool) -> l
         )
         for row in forward
         if row.kind in _WEIGHTED
-        for phase in phases
+        for phase in (*uses, *(() if row.is_frozen else (Phase.WEIGHT_GRAD, Phase.WEIGHT_GRAD)))
     ]
 
 
@@ -311,13 +312,20 @@ def _num_rerun(forward: list[Row]) -> int:
     return max((index + 1 for index, row in enumerate(forward) if row.need != Need.NONE), default=len(forward))
 
 
-def _backward_rows(row: Row, is_first: bool) -> list[Row]:
-    """The gradient operators of one forward row; `is_first`: its input is data and needs no gradient."""
+def _is_frozen_product(row: Row) -> bool:
+    return row.is_frozen and row.kind in _WEIGHTED
+
+
+def _backward_rows(row: Row, is_first: bool, *, needs_whole: bool) -> list[Row]:
+    """The gradient operators of one forward row; `is_first`: its input is data and needs no gradient.
+
+    `needs_whole`: the gradient of a weight needs what it gathers once more.
+    """
     operator = OPERATORS[code_of(row.kind)]
     if operator.unit == Unit.NONE or row.kind in _WITHOUT_GRADIENT:
         return []
     if operator.unit == Unit.NETWORK:
-        return _backward_exchange(row)
+        return _backward_exchange(row, needs_whole=needs_whole)
     if row.kind in TABLES:
         return [] if row.is_frozen else [_bare(row, Phase.WEIGHT_GRAD, name=f"{row.name}:dw")]
     if operator.unit == Unit.VECTOR or row.kind in ATTENTIONS:
@@ -344,10 +352,10 @@ def _backward_products(row: Row, is_first: bool) -> list[Row]:
     return gradients
 
 
-def _backward_exchange(row: Row) -> list[Row]:
+def _backward_exchange(row: Row, *, needs_whole: bool) -> list[Row]:
     conjugate = OPERATORS[code_of(row.kind)].conjugate
     rows = [_bare(row, Phase.INPUT_GRAD, kind=conjugate, name=f"{row.name}:dx")] if conjugate else []
-    if row.kind in ("gather", "expert_gather", "context_gather"):
+    if needs_whole and row.kind in ("gather", "expert_gather", "context_gather"):
         # only the parts were kept: the weight gradient needs the whole once more
         rows.append(_bare(row, Phase.WEIGHT_GRAD, name=f"{row.name}:dw"))
     return rows

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from dovetail.errors import InvalidInput, require_positive
+from dovetail.errors import InvalidInput, NotModelled, require_positive
 from dovetail.registry import at_withdrawal
 from dovetail.workload.graph import Graph
 from dovetail.workload.layers import Sample
+from dovetail.workload.lora import FULL_TRAINING, Lora, adapted
 from dovetail.workload.model import Model
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.routing import EVENLY, Routing
-from dovetail.workload.training import evaluation_graph, training_graph
+from dovetail.workload.training import NARROW, evaluation_graph, training_graph
 
 NUM_KEPT_GRAPHS = 16  # of the workloads that were asked about last
 
@@ -28,10 +29,14 @@ class Workload:
     kernels: str = "fused"
     precision: Precision = field(default_factory=Precision)
     routing: Routing = EVENLY  # of rows to experts, where the model has them
+    lora: Lora = FULL_TRAINING  # adapters, beside which all weights are frozen
     is_forward_only: bool = False  # an evaluation step: no gradients, no update
 
     def __post_init__(self) -> None:
         require_positive(self, "global_batch", "seq")
+        if self.lora.is_used and self.precision.compute in NARROW:
+            message = f"adapters beside products in {self.precision.compute} are not modelled"
+            raise NotModelled(f"{message}; say precision: {{compute: bf16}}", "lora")
 
     @property
     def sample(self) -> Sample:
@@ -47,6 +52,10 @@ class Workload:
         graph = self.model.forward(self.sample)
         if self.routing != EVENLY and not graph.has_experts:
             raise InvalidInput(f"{graph.model} has no experts to route rows to; leave routing out", "routing")
+        if not self.lora.is_used and self.lora != FULL_TRAINING:
+            raise InvalidInput("targets of adapters go with a rank, which is missing", "lora.rank")
+        if self.lora.is_used:
+            graph = adapted(graph, self.model.architecture, self.lora, self.sample.kernel_set)
         return replace(graph, routing=self.routing)
 
     def training_graph(self) -> Graph:

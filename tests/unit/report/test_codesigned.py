@@ -90,7 +90,7 @@ def test_the_proof_counts_all_systems():
     census = some.found.census
     counted = census.num_scored + census.num_pruned + census.num_over_limit + census.num_out_of_memory
     assert counted == census.num_systems == 20
-    assert proof(some).startswith("proven best of 20 systems with every plan of the space: ")
+    assert proof(some).startswith("optimal in the model, of 20 systems with every plan of the space: ")
     assert f"{census.num_over_limit} beyond the limits" in proof(some)
 
 

@@ -12,6 +12,7 @@ from dovetail.api.requests.option import (
     DECISION,
     FLAG,
     FRACTION,
+    NAMES,
     PRICE,
     REPEATED,
     SECONDS,
@@ -123,6 +124,24 @@ ForwardOnly = Annotated[
 ]
 
 
+LoraRank = Annotated[
+    "SupportsIndex | None",
+    Option(
+        "Train low-rank adapters of this rank, with all weights frozen: LoRA.", "N", COUNT, no_form="a spec states it"
+    ),
+]
+LoraTargets = Annotated[
+    "str | Sequence[str]",
+    Option(
+        "Modules with adapters: q_proj, k_proj, v_proj, o_proj, gate_proj, up_proj, down_proj; all of them, if left"
+        " out.",
+        "NAMES",
+        NAMES,
+        no_form="a spec states it",
+    ),
+]
+
+
 def _decision(help: str, metavar: str = "N") -> Option:
     """A decision of a plan: `simulate` and `launch` put it in the plan's place, `plan` chooses under it."""
     return Option(help, metavar, DECISION, no_form=NOT_YET)
@@ -167,6 +186,8 @@ def simulate(
     global_batch: GlobalBatch = None,
     seq: Seq = None,
     compute: Annotated["str | None", COMPUTE] = None,
+    lora_rank: LoraRank = None,
+    lora_targets: LoraTargets = "",
     headroom: Headroom = None,
     jitter: Jitter = None,
     endpoint: Endpoint = "",
@@ -195,6 +216,7 @@ def simulate(
     `headroom` is the share of memory that plans leave free, 0.05 or "5%"; the chip's own reserve, if left out.
     `jitter` is the standard deviation of when ranks come to a collective, in seconds or "5us": all wait for the last.
     `endpoint` is what runs collectives on every chip, in place of its own: "dma", "in-switch".
+    `lora_rank` trains adapters of that rank beside `lora_targets`, such as "q_proj,v_proj", with all weights frozen.
     `launch_text` is a file that starts a run, as `launch` writes it: its plan, batch, length and dtypes are simulated.
     `profile` is a trace of PyTorch's profiler or of Chakra, or {"file": it, "chip": NAME}: what was measured goes
     before what is predicted.
@@ -233,6 +255,8 @@ def plan(
     global_batch: GlobalBatch = None,
     seq: Seq = None,
     compute: Annotated["str", COMPUTE] = "",
+    lora_rank: LoraRank = None,
+    lora_targets: LoraTargets = "",
     headroom: Headroom = None,
     jitter: Jitter = None,
     endpoint: Endpoint = "",
@@ -246,6 +270,16 @@ def plan(
             "time, tokens/s, tokens/s/$, tokens/J or headroom.", "NAME", no_form="the search page has a list of them"
         ),
     ] = "time",
+    rank_by: Annotated[
+        "str | float | None",
+        Option(
+            "Rank plans by this quantile of their time, such as 90%, by how far published runs of their kind were off;"
+            " the median, if left out.",
+            "SHARE",
+            FRACTION,
+            no_form=NOT_YET,
+        ),
+    ] = None,
     limit: Annotated[
         "SupportsIndex",
         Option(
@@ -299,9 +333,10 @@ def plan(
     """Find the best plan for a model on a cluster, and prove it.
 
     `spec`, `model`, `cluster` and the counts are as `simulate` takes them. `top` is how many plans come back, no two
-    of the same degrees; `objective` is time, tokens/s, tokens/s/$, tokens/J or headroom; `limit` is of how many plans
-    layers and recompute are set by stage. `fix` and `forbid` are as the command's: "tp=8", "uneven"; `tp=8` fixes too.
-    `framework` keeps the search to plans that a framework, by `framework_version`, runs as printed; without it the best
+    of the same degrees; `objective` is time, tokens/s, tokens/s/$, tokens/J or headroom; `rank_by` is a quantile of
+    time to rank plans by, 0.9 or "90%", not the median; `limit` is of how many plans layers and recompute are set by
+    stage. `fix` and `forbid` are as the command's: "tp=8", "uneven"; `tp=8` fixes too. `framework` keeps the search to
+    plans that a framework, by `framework_version`, runs as printed; without it the best
     of each framework comes back as well. Plans fit with `fit_probability` at the least, 0.95 if it and `headroom` are
     left out. `endpoint`, `tokens`, `price` and `profile` are as `simulate` takes them.
 
@@ -349,6 +384,8 @@ def launch(
     global_batch: GlobalBatch = None,
     seq: Seq = None,
     compute: Annotated["str | None", COMPUTE] = None,
+    lora_rank: LoraRank = None,
+    lora_targets: LoraTargets = "",
     headroom: Headroom = None,
 ) -> "LaunchScript":
     """What starts a plan with a training framework.

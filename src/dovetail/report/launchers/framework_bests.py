@@ -46,6 +46,8 @@ def trained_changes(wanted: Workload, trained: Workload) -> tuple[str, ...]:
         for name in ("attention", "kernels")
         if getattr(wanted, name) != getattr(trained, name)
     ]
+    if wanted.lora != trained.lora:
+        found.append(f"adapters beside {', '.join(trained.lora.targets)}")
     return (*found, *(("routing of experts as it has it",) if wanted.routing != trained.routing else ()))
 
 

@@ -14,6 +14,7 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.heterogeneous import AnyCluster, chip_names, chips_of, pools_of
 from dovetail.parallel.plan import Plan
 from dovetail.report.labels import counted
+from dovetail.workload.lora import targets_of
 from dovetail.workload.recorded.captured import Captured
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
@@ -259,6 +260,20 @@ def check_chip(cluster: AnyCluster, framework: str) -> None:
     if len({chip.vendor for chip in chips_of(cluster)}) > 1:
         message = f"{framework} does not run on chips of several vendors, {chip_names(cluster)}"
         raise InvalidInput(f"{message}, in one job; name a cluster of one vendor's")
+
+
+def check_full_training(workload: Workload, framework: str) -> None:
+    """Raises where a workload has adapters, of a framework that is not told of any."""
+    if workload.lora.is_used:
+        message = f"launching {framework} with low-rank adapters is not written"
+        raise NotModelled(f"{message}; take megatron-bridge or fsdp2", "lora")
+
+
+def adapter_flags(workload: Workload) -> Iterator[Flag]:
+    """Adapters as words for one's own script: the rank and modules of peft.LoraConfig."""
+    if workload.lora.is_used:
+        yield flag("--lora-rank", workload.lora.rank)
+        yield flag("--lora-target-modules", ",".join(targets_of(workload.lora, workload.model.architecture)))
 
 
 def check_devices(plan: Plan, cluster: AnyCluster) -> None:

@@ -86,7 +86,7 @@ def trail_of(report: CodesignReport, history: Sequence[Standing]) -> Trail:
 
 def _cards(report: CodesignReport) -> tuple[Card, ...]:
     best, census = report.best, report.found.census
-    gap = "proven best" if report.found.gap_frac == 0 else f"gap {percent(report.found.gap_frac, 2)}"
+    gap = "optimal in the model" if report.found.gap_frac == 0 else f"gap {percent(report.found.gap_frac, 2)}"
     cards = [
         Card(label="The system", value=f"{best.num_devices:,} devices", note=system_in_brief(best.system)),
         Card(

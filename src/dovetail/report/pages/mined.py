@@ -50,7 +50,7 @@ def trail_of(report: MinedReport) -> Trail:
 
 def _cards(report: MinedReport) -> tuple[Card, ...]:
     best, found = report.best[0], report.mined
-    gap = "proven best" if found.is_proven else f"gap {percent(found.gap_frac, 2)}"
+    gap = "optimal in the model" if found.is_proven else f"gap {percent(found.gap_frac, 2)}"
     of_what = report.tasks[0].name if report.is_single else counted(len(report.tasks), "model")
     return (
         Card(label="The chip", value=str(best.design), note=f"for {of_what}, by {report.metric_name}"),

@@ -49,6 +49,8 @@ class PlanSearchResult:
     best: tuple[Candidate, ...]
     tally: Tally
     proof: Proof
+    bound_score: float = 0.0  # that no plan of the space is below, where scores are not in seconds as predicted
+    fastest: tuple[Candidate, ...] = ()  # as predicted, where plans are ranked by something else
 
     @property
     def bound_s(self) -> float:
@@ -60,6 +62,8 @@ class PlanSearchResult:
         """By how much the best possible plan may be ahead of the best found; 0: proven best, or all evaluated."""
         if not self.best or not self.bound_s:
             return 0.0
+        if self.bound_score:
+            return max(0.0, 1.0 - self.bound_score / self.best[0].score)
         return max(0.0, 1.0 - self.bound_s / self.best[0].step_s)
 
 
@@ -101,7 +105,7 @@ def search_plans(
             has_bounds and not any(subspace.offload_activations_frac),
         )
         results.append(_searched(search, num_refined, is_bounded=is_bounded, is_even_only=is_even_only))
-    return results[0] if len(results) == 1 else _joined_results(results, num_best)
+    return results[0] if len(results) == 1 else joined_results(results, num_best)
 
 
 def _searched(search: EvenSearch, num_refined: int, *, is_bounded: bool, is_even_only: bool) -> PlanSearchResult:
@@ -114,7 +118,7 @@ def _searched(search: EvenSearch, num_refined: int, *, is_bounded: bool, is_even
     return PlanSearchResult(best=best, tally=even.tally, proof=proof)
 
 
-def _joined_results(results: list[PlanSearchResult], num_best: int) -> PlanSearchResult:
+def joined_results(results: list[PlanSearchResult], num_best: int) -> PlanSearchResult:
     """The results of searches of subspaces as the result of the whole space."""
     proofs, tallies = [each.proof for each in results], [each.tally for each in results]
     least = min(tallies, key=lambda tally: tally.least_bytes)
@@ -132,6 +136,7 @@ def _joined_results(results: list[PlanSearchResult], num_best: int) -> PlanSearc
             bound_s=min(proof.bound_s for proof in proofs),
             **{name: sum(getattr(proof, name) for proof in proofs) for name in counts},
         ),
+        bound_score=min(each.bound_score for each in results),
     )
 
 

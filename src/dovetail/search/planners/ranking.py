@@ -19,6 +19,7 @@ from dovetail.search.planners.losses import COMPONENTS, Loss, Setting, losses
 from dovetail.search.planners.membership import holds
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.planners.planner import PlanSearchResult, Proof
+from dovetail.search.planners.quantiles import MEDIAN, Quantile
 from dovetail.workload.workload import Workload
 
 SAME_FRAC = 1e-9  # style: a tolerance; searches add up in another order than the evaluation of one plan
@@ -35,6 +36,7 @@ class Question:
     constraints: tuple[Constraint, ...]
     space: PlanSpace
     given: tuple[Plan, ...] = ()
+    quantile: Quantile = MEDIAN  # of its time, that a plan is ranked by
 
     def __post_init__(self) -> None:
         check_formats(self.workload.precision, self.cluster)
@@ -61,6 +63,7 @@ class Choice:
     tally: Tally
     proof: Proof
     gap_frac: float
+    fastest: tuple[Candidate, ...] = ()  # as predicted, where plans are ranked by a quantile of time
 
     @property
     def missed(self) -> tuple[Ranked, ...]:
@@ -121,6 +124,7 @@ def choice(question: Question, found: PlanSearchResult) -> Choice | NothingFits:
         tally=found.tally,
         proof=found.proof,
         gap_frac=found.gap_frac,
+        fastest=found.fastest,
     )
 
 
@@ -163,7 +167,7 @@ def _candidate(question: Question, result: Outcome) -> Candidate:
         num_tokens=result.tokens_per_step,
         cluster_usd=cluster_usd(question.cluster, question.objective),
     )
-    return Candidate(
+    candidate = Candidate(
         plan=result.plan,
         step_s=float(figures.step_s),
         energy_j=float(figures.energy_j),
@@ -171,3 +175,4 @@ def _candidate(question: Question, result: Outcome) -> Candidate:
         score=float(question.objective.score(figures)),
         figure=float(question.objective.figure(figures)),
     )
+    return question.quantile.ranked(candidate, question.workload, question.cluster)

@@ -35,8 +35,10 @@ from dovetail.report.launchers.launch import (
     Missing,
     Part,
     Setting,
+    adapter_flags,
     check_chip,
     check_devices,
+    check_full_training,
     decoder_of,
     flag,
     host_note,
@@ -70,6 +72,8 @@ def deepspeed(workload: Workload, cluster: AnyCluster, plan: Plan, version: str)
     _check(workload, plan)
     is_megatron = plan.num_devices > plan.data_parallel or plan.expert_parallel > 1
     shape = decoder_of(workload, "Megatron-DeepSpeed") if is_megatron else None
+    if is_megatron:
+        check_full_training(workload, "Megatron-DeepSpeed")
     rest = _own_script(workload, plan) if shape is None else _megatron(shape, workload, plan)
     flags, settings, missing = parted(
         (*_batch(workload, plan), *_zero(plan), *_precision(workload.precision), *_checkpointing(plan), *rest,
@@ -165,6 +169,7 @@ def _checkpointing(plan: Plan) -> Iterator[Setting | Missing]:
 
 def _own_script(workload: Workload, plan: Plan) -> Iterator[Part]:
     yield flag("train.py")
+    yield from adapter_flags(workload)
     _, named, missing = offered_optimizer(workload.precision, "deepspeed")
     yield from missing
     yield Setting(("optimizer", "type"), named.name)

@@ -28,6 +28,7 @@ from dovetail.report.launchers.launch import (
     Missing,
     Part,
     Setting,
+    adapter_flags,
     check_chip,
     check_devices,
     decoder_of,
@@ -199,6 +200,7 @@ def _script(workload: Workload, plan: Plan) -> Iterator[Part]:
     yield flag("--optimizer", named.name)
     yield flag("--learning-rate", LEARNING_RATE)
     yield flag("--steps", NUM_TIMED_STEPS)
+    yield from adapter_flags(workload)
     yield Missing("the model", "train.py stands for your own script")
 
 

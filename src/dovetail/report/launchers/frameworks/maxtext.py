@@ -34,6 +34,7 @@ from dovetail.report.launchers.launch import (
     Launch,
     Missing,
     check_devices,
+    check_full_training,
     decoder_of,
     flag,
     host_note,
@@ -86,6 +87,7 @@ def maxtext(workload: Workload, cluster: AnyCluster, plan: Plan, version: str) -
     """The command with its overrides; choices without a key are named."""
     check_devices(plan, cluster)
     shape = decoder_of(workload, NAME)
+    check_full_training(workload, NAME)
     _check(shape, workload, plan)
     flags, _, missing = parted(
         (*_model(shape), *_hardware(cluster), *_training(workload, plan), *_degrees(plan), *_stages(shape, plan),

@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.heterogeneous import AnyCluster
 from dovetail.parallel.plan import Plan
 from dovetail.report.launchers.frameworks import FrameworkLauncher, launchers
 from dovetail.report.launchers.frameworks.megatron_lm import VERSIONS as MEGATRON_VERSIONS
 from dovetail.report.launchers.frameworks.megatron_lm import megatron_choices, megatron_lm, megatron_rules
 from dovetail.report.launchers.launch import Flag, Launch, Missing, decoder_of, flag, torchrun
+from dovetail.workload.lora import FULL_TRAINING, TARGETS, projections, targets_of
 from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
 
@@ -30,6 +32,12 @@ _RECIPES = {  # megatron/bridge/recipes
     "gpt3-175b": "gpt3_175b_pretrain_config",
     "deepseek-v3": "deepseek_v3_pretrain_config",
     "qwen3-30b-a3b": "qwen3_30b_a3b_pretrain_config",
+}
+MODULES = {  # of Megatron Core, and what peft calls their parts in Llama
+    "linear_qkv": ("q_proj", "k_proj", "v_proj"),
+    "linear_proj": ("o_proj",),
+    "linear_fc1": ("gate_proj", "up_proj"),
+    "linear_fc2": ("down_proj",),
 }
 _ON, _OFF = "true", "false"
 # Arguments that stand alone, as the fields that they set.
@@ -146,17 +154,46 @@ _MODULES = "--recompute-modules"
 def megatron_bridge(workload: Workload, cluster: AnyCluster, plan: Plan, version: str) -> Launch:
     """Overrides of a recipe for one run; what Megatron-LM cannot be told, it cannot be told either."""
     shape = decoder_of(workload, NAME)
-    base = megatron_lm(workload, cluster, plan, next(iter(MEGATRON_VERSIONS)))
+    base = megatron_lm(replace(workload, lora=FULL_TRAINING), cluster, plan, next(iter(MEGATRON_VERSIONS)))
     torch_flags = torchrun(cluster)
     own = base.command[len(torch_flags) + 1 :]
     recipe, missing = _recipe(shape)
+    adapters, unsaid, notes = _adapters(workload, plan)
+    if adapters:
+        recipe = recipe.replace("_pretrain_", "_finetune_")
     return replace(
         base,
         framework=NAME,
         version=VERSIONS[version],
-        command=(*torch_flags, flag(SCRIPT), flag("--recipe", recipe), *_overrides(plan, own)),
-        missing=(*base.missing, *missing),
+        command=(*torch_flags, flag(SCRIPT), flag("--recipe", recipe), *adapters, *_overrides(plan, own)),
+        missing=(*base.missing, *missing, *unsaid),
+        notes=(*base.notes, *notes),
     )
+
+
+def _adapters(workload: Workload, plan: Plan) -> tuple[tuple[Flag, ...], tuple[Missing, ...], tuple[str, ...]]:
+    """Adapters as fields of megatron/bridge/peft/lora.py, what these cannot say, and what a person must add."""
+    lora, tp = workload.lora, plan.tensor_parallel
+    if not lora.is_used:
+        return (), (), ()
+    if lora.rank % tp:
+        message = f"{NAME} splits adapters over tp={tp}, which must divide their rank"
+        raise InvalidInput(f"{message}; got {lora.rank}", "lora")
+    if plan.zero_stage > 1:
+        message = f"launching {NAME} with adapters under Megatron-FSDP is not written"
+        raise NotModelled(f"{message}; got zero_stage={plan.zero_stage}, use 1", "lora")
+    targets = targets_of(lora, workload.model.architecture)
+    modules = [name for name, parts in MODULES.items() if set(parts) & set(targets)]
+    known = projections(workload.model.architecture)
+    meant = tuple(one for one in TARGETS if one in known and any(one in MODULES[name] for name in modules))
+    missing = [Missing("an adapter for each module", "those of one product share one, of the same rank")]
+    if meant != targets:
+        instead = (("workload.lora", replace(lora, targets=meant)),)
+        what = f"adapters beside {', '.join(targets)} alone"
+        missing.append(Missing(what, "modules of one product go together", instead))
+    fields = (f"peft.dim={lora.rank}", "peft.dropout=0.0", f"peft.target_modules=[{','.join(modules)}]")
+    note = "adapters go beside trained weights: add checkpoint.pretrained_checkpoint and a dataset of your own"
+    return (flag("--peft_scheme", "lora"), *map(flag, fields)), tuple(missing), (note,)
 
 
 def _recipe(shape: Transformer) -> tuple[str, tuple[Missing, ...]]:

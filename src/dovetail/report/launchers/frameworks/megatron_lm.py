@@ -33,6 +33,7 @@ from dovetail.report.launchers.launch import (
     Missing,
     check_chip,
     check_devices,
+    check_full_training,
     decoder_of,
     flag,
     host_note,
@@ -59,6 +60,7 @@ def megatron_lm(workload: Workload, cluster: AnyCluster, plan: Plan, version: st
     check_chip(cluster, NAME)
     check_devices(plan, cluster)
     shape = decoder_of(workload, NAME)
+    check_full_training(workload, NAME)
     _check(shape, workload, plan)
     flags, _, missing = parted(
         (*_degrees(shape, plan), *_stages(shape, plan), *_batch(workload, plan),

@@ -38,6 +38,7 @@ from dovetail.report.launchers.launch import (
     Setting,
     check_chip,
     check_devices,
+    check_full_training,
     decoder_of,
     flag,
     host_note,
@@ -91,6 +92,7 @@ def torchtitan(workload: Workload, cluster: AnyCluster, plan: Plan, version: str
     check_chip(cluster, NAME)
     check_devices(plan, cluster)
     shape = decoder_of(workload, NAME)
+    check_full_training(workload, NAME)
     _check(workload.precision, plan)
     settings_of = _settings_0_2 if version == TOML_VERSION else _settings
     _, settings, missing = parted((*settings_of(shape, workload, plan), *unknown_choices(plan, NAME)))
