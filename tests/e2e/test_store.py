@@ -101,7 +101,8 @@ def _open_together(folder, num_files, barrier, refused):
 
 def test_two_processes_that_make_one_file_at_the_same_moment_both_open_it(tmp_path):
     """SQLite says BUSY at once while another connection switches a new file to write-ahead mode."""
-    barrier, refused = multiprocessing.Barrier(2), multiprocessing.Queue()
+    barrier = multiprocessing.Barrier(2)
+    refused: multiprocessing.Queue[str] = multiprocessing.Queue()
     jobs = [multiprocessing.Process(target=_open_together, args=(tmp_path, 150, barrier, refused)) for _ in range(2)]
     for job in jobs:
         job.start()
