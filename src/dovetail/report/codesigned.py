@@ -180,8 +180,20 @@ def system_in_words(question: JointQuestion, system: dict[str, float]) -> str:
 
 
 def page_sentence(report: CodesignReport) -> str:
-    """The answer, with the best system in words."""
-    return sentence(report).replace(_brief(report, report.best), system_in_words(report.question, report.best.system))
+    """The answer as a page opens with it: what is gained, then the best system in words."""
+    cases, base = report.question.cases, report.question.base.name
+    names = " and ".join(
+        [", ".join(case.name for case in cases[:-1]), cases[-1].name] if cases[1:] else [cases[0].name]
+    )
+    which = "The best system" if report.found.gap_frac == 0 or not report.is_black_box else "The best system found"
+    message = f"{which} for {names} by {report.metric_name}"
+    if report.base is None:
+        gained = f"; the {base} chip itself does not fit"
+    else:
+        limits = ", itself beyond the limits," if beyond(report.question.budget, report.base) else ""
+        better = gain(gain_frac(report.best, report.base, report.weights))
+        gained = f" is {better} over {base}{limits} with its best plan"
+    return f"{message}{gained}. Each device has {system_in_words(report.question, report.best.system)}"
 
 
 def codesigned_figures(report: CodesignReport) -> Figures:

@@ -133,7 +133,8 @@ def _header(page: Page) -> Iterator[str]:
         yield "</dl></section>"
     yield '<nav aria-label="Contents"><ul>'
     for index, section in enumerate(page.sections):
-        yield f'<li><a href="#s{index}">{escape(section.title)}</a></li>'
+        if not section.is_folded:
+            yield f'<li><a href="#s{index}">{escape(section.title)}</a></li>'
     yield '<li><a href="#again">To get this again</a></li></ul></nav>\n</header>'
 
 
@@ -190,7 +191,8 @@ def _legend(chart: Chart) -> Iterator[str]:
         words = escape(" ".join(letters(entry.label)))
         if entry.places:
             places = " ".join(map(str, entry.places))
-            yield f'<button type="button" aria-pressed="true" data-of="{chart.name}" data-places="{places}">{swatch}{words}</button>'
+            said = f'type="button" aria-pressed="true" data-of="{chart.name}" data-places="{places}"'
+            yield f"<button {said}>{swatch}{words}</button>"
         else:
             yield f"<span>{swatch}{words}</span>"
     yield "</div>"

@@ -47,7 +47,8 @@ figcaption {{ color: var(--dim); font-size: .92rem; margin: .2rem 0 .4rem; }}
 .chart svg {{ display: block; width: 100%; height: auto; }}
 .chart .narrow {{ display: none; }}
 .legend {{ display: flex; flex-wrap: wrap; gap: .1rem .35rem; margin: .2rem 0; }}
-.legend button, .legend span {{ display: inline-flex; align-items: center; gap: .4rem; font: inherit; font-size: .82rem; }}
+.legend button, .legend span {{ display: inline-flex; align-items: center; gap: .4rem; }}
+.legend button, .legend span {{ font: inherit; font-size: .82rem; }}
 .legend button, .legend span {{ color: var(--ink); background: none; border: 0; padding: .15rem .4rem; }}
 .legend button, .more button {{ cursor: pointer; border-radius: .3rem; }}
 .legend button:hover, .more button:hover {{ background: var(--ground); }}
@@ -55,11 +56,13 @@ figcaption {{ color: var(--dim); font-size: .92rem; margin: .2rem 0 .4rem; }}
 .legend button[aria-pressed="false"] svg {{ opacity: .35; }}
 .more {{ display: flex; flex-wrap: wrap; justify-content: space-between; align-items: flex-start; gap: 0 1rem; }}
 .more details {{ max-width: 100%; }}
-.more button {{ font: inherit; font-size: .85rem; color: var(--accent); background: none; border: 0; padding: .2rem .4rem; }}
-.tip {{ position: fixed; z-index: 9; pointer-events: none; white-space: pre-line; max-width: 24rem; font-size: .85rem; }}
-.tip {{ background: var(--ink); color: var(--paper); padding: .35rem .6rem; border-radius: .35rem; }}
+.more button {{ font: inherit; font-size: .85rem; color: var(--accent); background: none; border: 0; }}
+.more button {{ padding: .2rem .4rem; }}
+.tip {{ position: fixed; z-index: 9; pointer-events: none; white-space: pre-line; }}
+.tip {{ max-width: 24rem; font-size: .85rem; background: var(--ink); color: var(--paper); padding: .35rem .6rem; border-radius: .35rem; }}
 .asked {{ padding: 1rem 1.25rem; }}
-.asked dl {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: .6rem 1.5rem; margin: 0; }}
+.asked dl {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); }}
+.asked dl {{ gap: .6rem 1.5rem; margin: 0; }}
 .asked dt {{ color: var(--dim); font-size: .85rem; }}
 .asked dd {{ margin: 0; }}
 .fold > summary {{ color: var(--ink); list-style-position: outside; margin-left: 1rem; }}

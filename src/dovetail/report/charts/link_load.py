@@ -11,7 +11,6 @@ from dovetail.report.charts.palette import BLUE, ORANGE
 from dovetail.report.labels import percent
 from dovetail.report.table import Table
 
-
 SAME_FRAC = 0.005  # style: a tolerance; a mean and a maximum that are one number to look at
 
 

@@ -27,7 +27,6 @@ from dovetail.report.codesigned import (
     codesigned_figures,
     page_sentence,
     proof,
-    system_in_words,
     unit_of,
 )
 from dovetail.report.figures import tables_of
@@ -56,9 +55,10 @@ def codesigned_page(report: CodesignReport, history: Sequence[Standing] = ()) ->
         asked=tuple(asked_of(report.question, report.metric_name, report.network)),
         sections=(
             Section(
-                title="The system, drawn", charts=(*floorplan(_named(chip, "the best"), base), *gains_by_model(report))
+                title="The system, drawn",
+                charts=(*floorplan(_named(chip, "best system"), base), *gains_by_model(report)),
             ),
-            *_why(report, _named(chip, "the best"), base),
+            *_why(report, _named(chip, "best system"), base),
             *step_sections(report),
             *_sure(report),
             Section(title="What else was considered", charts=(systems_by_area(report), *designs_across(report))),
@@ -188,7 +188,12 @@ def _cards(report: CodesignReport) -> tuple[Card, ...]:
         better = gain(gain_frac(best, report.base, report.weights))
         cards.append(Card(label=f"{report.metric_name.capitalize()} over {question.base.name}", value=better))
     cards.append(
-        Card(label="The system", value=f"{best.num_devices:,} devices", note=system_in_words(question, best.system))
+        Card(
+            label="The system",
+            value=f"{best.num_devices:,} devices",
+            note=f"{best.system['num_tensor']:,.0f} tensor cores of {best.system['num_rows']:.0f} x"
+            f" {best.system['num_cols']:.0f} each",
+        )
     )
     for place, case in enumerate(question.cases):
         figure = f"{number(report.figure(place, best))} {unit_of(report, place)}"
