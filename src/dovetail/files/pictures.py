@@ -10,6 +10,7 @@ import tempfile
 from os import PathLike
 from pathlib import Path
 
+from dovetail import __version__
 from dovetail.errors import InvalidInput
 from dovetail.files.text import quoted
 from dovetail.files.written import check_writable, write_bytes, write_file
@@ -46,10 +47,9 @@ def save_chart(chart: Chart, path: str | PathLike[str], mode: Mode = "light", wi
     else:
         from dovetail.files.report_page import page_text, versions
         from dovetail.report.page import Page, Provenance, Section
-        from dovetail.store.version import model_version
 
         page = Page(title=chart.title, sentence=chart.alt, sections=(Section(title=chart.title, charts=(chart,)),))
-        write_file(file, page_text(page, Provenance(command="", versions=versions(model_version()))))
+        write_file(file, page_text(page, Provenance(command="", versions=versions(__version__))))
 
 
 def chromium() -> str:

@@ -59,7 +59,8 @@ figcaption {{ color: var(--dim); font-size: .92rem; margin: .2rem 0 .4rem; }}
 .more button {{ font: inherit; font-size: .85rem; color: var(--accent); background: none; border: 0; }}
 .more button {{ padding: .2rem .4rem; }}
 .tip {{ position: fixed; z-index: 9; pointer-events: none; white-space: pre-line; }}
-.tip {{ max-width: 24rem; font-size: .85rem; background: var(--ink); color: var(--paper); padding: .35rem .6rem; border-radius: .35rem; }}
+.tip {{ max-width: 24rem; font-size: .85rem; }}
+.tip {{ background: var(--ink); color: var(--paper); padding: .35rem .6rem; border-radius: .35rem; }}
 .asked {{ padding: 1rem 1.25rem; }}
 .asked dl {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); }}
 .asked dl {{ gap: .6rem 1.5rem; margin: 0; }}

@@ -12,6 +12,7 @@ from dovetail.units import format_s
 MOST_BARS = 2000
 MOST_ROWS = 200
 LANE_PX = 24
+ROUNDING = 1e-12  # style: a tolerance; a chunk begins as the one before it ends
 
 
 def chunks_over_time(answer: NetworkAnswer) -> tuple[Chart, ...]:
@@ -27,9 +28,7 @@ def chunks_over_time(answer: NetworkAnswer) -> tuple[Chart, ...]:
     for (begin_s, end_s), (task, chunk, number) in found:
         phase = timeline.phases[task][chunk][number]
         ends = lanes.setdefault(phase.dimension, [])
-        lane = next(
-            (place for place, until_s in enumerate(ends) if until_s <= begin_s * (1 + 1e-12)), len(ends)
-        )  # style: a tolerance
+        lane = next((place for place, until_s in enumerate(ends) if until_s <= begin_s * (1 + ROUNDING)), len(ends))
         if lane == len(ends):
             ends.append(0.0)
         ends[lane] = end_s

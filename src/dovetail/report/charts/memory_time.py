@@ -26,7 +26,7 @@ from dovetail.units import format_bytes, format_s
 STANDING = ("runtime", "weights", "optimizer", "gradients", "buffers", "reserve")  # from the bottom up
 MOST_BANDS = 12  # microbatches in flight that are drawn one by one
 MOST_POINTS = 400
-SHORT_FRAC = 1e-7  # of a step: one pass ends as the next begins, but for rounding
+SHORT_FRAC = 1e-7  # style: a tolerance, of a step: one pass ends as the next begins, but for rounding
 LIGHT_GREEN = "#5cc9a7"  # every other microbatch, so that neighbours can be told apart
 
 
@@ -61,7 +61,8 @@ def memory_track(outcome: Outcome, events: StepEvents, stage: int) -> MemoryTrac
     """`stage` of `outcome` over a step: the model's moments, where the schedule has them.
 
     What a device holds of a microbatch it holds from its forward pass on, until its backward pass or its weight
-    gradient ends. Buffers that come and go within a pass, and what the allocator holds beside, are taken at their fullest.
+    gradient ends. Buffers that come and go within a pass, and what the allocator holds beside, are taken at their
+    fullest.
     """
     precision, plan = outcome.workload.precision, outcome.plan
     sharded = shard(outcome.workload.training_graph(), plan)

@@ -59,7 +59,7 @@ def parallel_coordinates(
         if rows:
             data.append(_lines(rows, axes, scales, colour, label, is_best=fifth == 4))
     best = order[-1]
-    words = ", ".join(f"{one.name} {_written(one, one.values[best])}" for one in shown)
+    words = ", ".join(f"{one.name} {_written(one.values[best])}" for one in shown)
     return (
         Chart(
             name=name,
@@ -126,7 +126,7 @@ def _layout(axes: Sequence[Coordinate], scales: Sequence[dict[float | str, float
         is_last = place == len(axes) - 1
         for value, at in marks:
             words.append({
-                "x": place, "y": at, "text": said(_written(one, value)), "showarrow": False, "yanchor": "middle",
+                "x": place, "y": at, "text": said(_written(value)), "showarrow": False, "yanchor": "middle",
                 "xanchor": "right" if is_last else "left", "xshift": -5 if is_last else 5, "font": {"size": 11},
             })  # fmt: skip
         label = said(one.name) + (f"<br>{said(one.unit)}" if one.unit else "")
@@ -145,7 +145,7 @@ def _layout(axes: Sequence[Coordinate], scales: Sequence[dict[float | str, float
     )
 
 
-def _written(one: Coordinate, value: float | str) -> str:
+def _written(value: float | str) -> str:
     return value if isinstance(value, str) else number(float(value))
 
 
@@ -153,7 +153,7 @@ def _table(axes: Sequence[Coordinate], rows: Sequence[int]) -> Table:
     return Table(
         title="The best designs",
         columns=tuple(f"{one.name}, {one.unit}" if one.unit else one.name for one in axes),
-        rows=tuple(tuple(_written(one, one.values[row]) for one in axes) for row in rows),
+        rows=tuple(tuple(_written(one.values[row]) for one in axes) for row in rows),
         align="r" * len(axes),
     )
 

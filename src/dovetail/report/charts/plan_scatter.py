@@ -124,7 +124,7 @@ def _dots(
     name: str,
     colour: str,
     symbol: str,
-    size: int,
+    wide_px: int,
     points: Sequence[PlanPoint],
     scale_bytes: float,
     unit: str,
@@ -137,7 +137,7 @@ def _dots(
         "x": [one.step_s for one in points],
         "y": [one.need_bytes / scale_bytes for one in points],
         "text": [said(one.name) for one in points],
-        "marker": {"color": colour, "symbol": symbol, "size": size, "opacity": opacity},
+        "marker": {"color": colour, "symbol": symbol, "size": wide_px, "opacity": opacity},
         "hovertemplate": f"%{{text}}<br>%{{x:.4~s}}s, %{{y:.2f}} {unit}<extra></extra>",
         **_whiskers(points),
     }

@@ -16,6 +16,7 @@ MARKS_PX = {"x": 95, "y": 46}  # between two marks, about
 LARGE_LETTERS, SMALL_LETTERS = "mwMW@%", "iljtfrI.,:;'|!()[] -"
 NICE = (1.0, 2.0, 2.5, 5.0, 10.0)
 PAD_FRAC = 0.05  # of the span of points, beyond both ends of an axis that nobody set
+ROUNDING = 1e-9  # style: a tolerance; 1000 is 1 k, and a mark at the end of an axis is on it
 TAG, BREAK = re.compile(r"</?[a-zA-Z][^>]*>"), re.compile(r"<br\s*/?>")
 FORMAT = re.compile(r"^(?P<sign>\+?)(?P<comma>,?)(?:\.(?P<digits>\d+))?(?P<trim>~?)(?P<kind>[sfge%d]?)$")
 TEMPLATE = re.compile(r"%\{(\w+)(?::([^}]*))?\}")
@@ -26,12 +27,12 @@ def letters(text: str) -> list[str]:
     return [unescape(TAG.sub("", line)) for line in BREAK.split(text)]
 
 
-def text_px(text: str, size_px: float) -> float:
+def text_px(text: str, letter_px: float) -> float:
     """About how wide `text` is in a wide sans-serif face, so that it has room in any."""
     width = sum(
         0.95 if c in LARGE_LETTERS else 0.37 if c in SMALL_LETTERS else 0.7 if c.isupper() else 0.6 for c in text
     )
-    return width * size_px
+    return width * letter_px
 
 
 def written(value: Any, form: str = "") -> str:
@@ -60,9 +61,10 @@ def written(value: Any, form: str = "") -> str:
 def _prefixed(value: float, digits: int, *, is_trimmed: bool) -> str:
     if value == 0:
         return "0"
-    place = min(max(math.floor(math.log10(abs(value)) / 3 + 1e-9), -8), 8)  # style: a tolerance, for 1000 is 1 k
+    value = float(f"{value:.{digits}g}")
+    place = min(max(math.floor(math.log10(abs(value)) / 3 + ROUNDING), -8), 8)
     scaled = value / TEN ** (3 * place)
-    text = f"{scaled:.{max(0, digits - 1 - math.floor(math.log10(abs(scaled)) + 1e-9))}f}"  # style: a tolerance
+    text = f"{scaled:.{max(0, digits - 1 - math.floor(math.log10(abs(scaled)) + ROUNDING))}f}"
     return (_trimmed(text) if is_trimmed else text) + PREFIXES[place + 8].strip()
 
 
@@ -114,7 +116,7 @@ class Axis:
     def marks(self) -> Iterator[tuple[float, str]]:
         """(pixel, label) of every mark that lies on the axis."""
         least, most = sorted((self.low, self.high))
-        slack = 1e-9 * (most - least)  # style: a tolerance
+        slack = ROUNDING * (most - least)
         for value, label in self._values():
             if least - slack <= value <= most + slack:
                 share = (value - self.low) / ((self.high - self.low) or 1.0)
@@ -150,11 +152,9 @@ def even_marks(low: float, high: float, most: int, step: Any = None) -> list[flo
     if not isinstance(step, int | float):
         raw = (high - low) / max(1, most) or 1.0
         size = TEN ** math.floor(math.log10(raw))
-        step = next(size * nice for nice in NICE if size * nice >= raw * (1 - 1e-9))  # style: a tolerance
-    first = math.ceil(low / step - 1e-9)  # style: a tolerance
-    return [
-        float(f"{place * step:.12g}") for place in range(first, math.floor(high / step + 1e-9) + 1)
-    ]  # style: a tolerance
+        step = next(size * nice for nice in NICE if size * nice >= raw * (1 - ROUNDING))
+    first = math.ceil(low / step - ROUNDING)
+    return [float(f"{place * step:.12g}") for place in range(first, math.floor(high / step + ROUNDING) + 1)]
 
 
 def log_marks(low: float, high: float, most: int) -> list[float]:

@@ -650,14 +650,14 @@ def _text(x: float, y: float, lines: Sequence[str], anchor: str, name: str = "",
     return f'<text x="{_px(x)}" y="{_px(y)}"{looks}>{first}{rest}</text>'
 
 
-def _wrapped(lines: Sequence[str], room_px: float, size_px: float) -> list[str]:
+def _wrapped(lines: Sequence[str], room_px: float, letter_px: float) -> list[str]:
     """Lines that are each no wider than `room_px`, broken between words where they can be."""
     found = []
     for line in lines:
         now = ""
         for word in line.split(" "):
             longer = f"{now} {word}" if now else word
-            if now and text_px(longer, size_px) > room_px:
+            if now and text_px(longer, letter_px) > room_px:
                 found.append(now)
                 now = word
             else:

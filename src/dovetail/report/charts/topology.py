@@ -94,7 +94,7 @@ def drawn_network(parts: Sequence[Dimension | UnitGraph]) -> _Part:
 def _around(inner: _Part, part: Dimension | UnitGraph, level: int, stride: int) -> _Part:
     is_grid = isinstance(part, Dimension) and part.kind in ("ring", "bidirectional-ring", "mesh")
     if isinstance(part, UnitGraph):
-        return _graph(inner, part, stride) if level == 0 else _switched(inner, part, stride, level)
+        return _graph(part) if level == 0 else _switched(inner, part, stride, level)
     if is_grid and (level == 0 or inner.is_grid):
         return _grid(inner, part, stride, level)
     return _switched(inner, part, stride, level)
@@ -206,7 +206,7 @@ def _switched(inner: _Part, part: Dimension | UnitGraph, stride: int, level: int
     )
 
 
-def _graph(inner: _Part, part: UnitGraph, stride: int) -> _Part:
+def _graph(part: UnitGraph) -> _Part:
     """Devices in a row and switches above them, as far up as they are from devices."""
     num = min(part.num_devices, 4 * MOST_INNER)
     places: dict[int, tuple[float, float]] = {device: (float(device), 0.0) for device in range(num)}
@@ -280,7 +280,7 @@ def _chart(part: _Part, load: Load, *, name: str, title: str, alt: str, table: T
     data.append({
         "type": "scatter", "mode": "markers", "name": "device", "x": [x for _, x, _ in part.devices],
         "y": [y for _, _, y in part.devices], "text": [f"device {number}" for number, _, _ in part.devices],
-        "marker": {"symbol": "square", "size": _size(part), "color": GREY, "line": {"color": "#ffffff", "width": 0.5}},
+        "marker": {"symbol": "square", "size": _square_px(part), "color": GREY},
         "hovertemplate": "%{text}<extra></extra>",
     })  # fmt: skip
     shapes = [_box(*box) for box in part.boxes]
@@ -318,7 +318,7 @@ def _scale(part: _Part) -> float:
     return min(820 / (part.wide + 2.0), 60.0 if part.is_grid else 90.0)
 
 
-def _size(part: _Part) -> float:
+def _square_px(part: _Part) -> float:
     return max(4.0, min(16.0, 0.36 * _scale(part)))
 
 
@@ -375,8 +375,8 @@ def step_topology(outcome: Outcome) -> tuple[Chart, ...]:
         for one in dimensions
     )  # fmt: skip
     table = Table(
-        title="Dimensions of the network", columns=("", "kind", "devices", "per device", "carries", "in use"), rows=rows,
-        align="llrrlr",
+        title="Dimensions of the network", columns=("", "kind", "devices", "per device", "carries", "in use"),
+        rows=rows, align="llrrlr",
     )  # fmt: skip
     busiest = max(dimensions, key=lambda one: uses.get(one.name, 0.0))
     share = percent(min(1.0, uses.get(busiest.name, 0.0)))
@@ -405,7 +405,10 @@ def collective_topology(answer: NetworkAnswer) -> tuple[Chart, ...]:
         f" {percent(busiest.most_frac)} of the time.",
         table=Table(
             title="How busy links were", columns=("dimension", "kind", "devices", "on the mean", "busiest"),
-            rows=tuple((o.dimension, o.kind, f"{o.num_devices:,}", percent(o.mean_frac), percent(o.most_frac)) for o in answer.loads),
+            rows=tuple(
+                (one.dimension, one.kind, f"{one.num_devices:,}", percent(one.mean_frac), percent(one.most_frac))
+                for one in answer.loads
+            ),
             align="llrrr",
         ),
     )  # fmt: skip

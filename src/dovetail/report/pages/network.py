@@ -57,7 +57,8 @@ def _asked(answer: NetworkAnswer) -> Iterator[tuple[str, str]]:
     groups = f", {answer.num_groups:,} groups at once" if answer.num_groups > 1 else ""
     yield "Ranks", f"{answer.num_ranks:,} of {job.network.graph.num_devices:,} devices{groups}"
     parts = [
-        f"{one.name}: {one.kind} of {one.num_devices:,} at {format_rate(one.link.bandwidth_bytes_per_s, 'B/s')} per device"
+        f"{one.name}: {one.kind} of {one.num_devices:,} at"
+        f" {format_rate(one.link.bandwidth_bytes_per_s, 'B/s')} per device"
         for one in job.network.parts
         if isinstance(one, Dimension)
     ]
