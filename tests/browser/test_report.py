@@ -41,7 +41,7 @@ DRAWN = """() => [...document.querySelectorAll("[data-chart]")].map((box) => {
     name: box.dataset.chart,
     isFolded: !!box.closest("details:not([open])"),
     marks: svg ? svg.querySelectorAll("g[data-t] > *").length : 0,
-    ink: svg && svg.querySelector("text") ? getComputedStyle(svg.querySelector("text")).fill : "",
+    ink: svg && svg.querySelector(".dv-dim") ? getComputedStyle(svg.querySelector(".dv-dim")).fill : "",
     right: svg ? svg.getBoundingClientRect().right : 0,
     outside: svg && !box.classList.contains("scrolls") ? [...svg.querySelectorAll("text")].filter((text) => {
       const own = text.getBoundingClientRect(), frame = svg.getBoundingClientRect();
@@ -90,8 +90,7 @@ def check_drawn(found: Visit, width: int, scheme: str) -> None:
     assert all(one["marks"] for one in drawn), drawn
     assert not [one for one in drawn if one["outside"]], "words end where the picture does"
     inks = {one["ink"] for one in drawn} - {""}
-    dark = {"rgb(232, 234, 237)", "rgb(169, 177, 186)"}
-    assert (inks <= dark) == (scheme == "dark") or not inks, inks
+    assert inks <= {"rgb(169, 177, 186)" if scheme == "dark" else "rgb(83, 92, 102)"}, inks
     assert found.page.evaluate("document.documentElement.scrollWidth") == width
     found.assert_calm()
 
