@@ -164,7 +164,7 @@ def _chart(chart: Chart, *, is_titled: bool) -> Iterator[str]:
     yield from _legend(chart)
     label = escape(f"{chart.title}. {chart.alt}")
     wide = inline_svg(chart.figure, name=chart.name, width_px=WIDE_PX)
-    is_twice = len(wide) <= MOST_TWICE
+    is_twice = len(wide) <= MOST_TWICE and not chart.figure["layout"].get("meta")
     kinds = [("wide", wide)]
     kinds += [("narrow", inline_svg(chart.figure, name=f"{chart.name}-n", width_px=NARROW_PX))] if is_twice else []
     yield f'<div class="chart{"" if is_twice else " scrolls"}" data-chart="{chart.name}"'

@@ -49,6 +49,9 @@ def said(text: str) -> str:
     return escape(text, quote=False).replace("\n", "<br>")
 
 
+WIDE = {"is_wide": True}  # the `meta` of a figure that a telephone does not shrink but moves sideways
+
+
 def layout(**said_of: Any) -> Figure:
     """What every figure has: room for labels, a legend above, and no title, which whoever shows it writes itself."""
     legend = {"orientation": "h", "x": 0, "xanchor": "left", "y": 1.02, "yanchor": "bottom", "traceorder": "normal"}

@@ -12,7 +12,7 @@ from dovetail.cost.tdp import tdp
 from dovetail.errors import NotModelled
 from dovetail.hardware.chip import Chip
 from dovetail.report.charts.bars import stacked
-from dovetail.report.charts.chart import Chart, Figure, layout, said
+from dovetail.report.charts.chart import WIDE, Chart, Figure, layout, said
 from dovetail.report.charts.palette import (
     BLUE,
     GREEN,
@@ -242,6 +242,7 @@ def floorplan(chip: Chip, baseline: Chip | None = None) -> tuple[Chart, ...]:
     px_per_mm = min(WIDE_PX / span, (height - 90) / high)
     axes = {"visible": False, "showgrid": False, "zeroline": False}
     shown = layout(
+        meta=WIDE,
         height=height,
         showlegend=True,
         shapes=[*shapes, _ruler(low_mm)],

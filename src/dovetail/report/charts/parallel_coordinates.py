@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dovetail.report.charts.bars import ranked
-from dovetail.report.charts.chart import Chart, Figure, layout, said
+from dovetail.report.charts.chart import WIDE, Chart, Figure, layout, said
 from dovetail.report.charts.palette import BLUE
 from dovetail.report.labels import number, percent
 from dovetail.report.table import Table
@@ -136,6 +136,7 @@ def _layout(axes: Sequence[Coordinate], scales: Sequence[dict[float | str, float
         })  # fmt: skip
     axes_said = {"visible": False, "showgrid": False, "zeroline": False}
     return layout(
+        meta=WIDE,
         height=430,
         showlegend=True,
         shapes=shapes,

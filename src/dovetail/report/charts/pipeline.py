@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dovetail.evaluate import Outcome
-from dovetail.report.charts.chart import Chart, Figure, axis, layout
+from dovetail.report.charts.chart import WIDE, Chart, Figure, axis, layout
 from dovetail.report.charts.palette import GREY, PALE, PASSES, TIME, filled
 from dovetail.report.labels import AXIS_LABELS, counted, percent
 from dovetail.report.table import Table
@@ -149,6 +149,7 @@ def _layout(rows: _Rows, window: _Window) -> Figure:
     labels = [f"stage {stage}" for stage in range(len(rows.tops))] if len(rows.tops) > 1 else ["passes"]
     marks = [rows.pass_middle(stage) for stage in range(len(rows.tops))]
     return layout(
+        meta=WIDE,
         height=min(MOST_PX, 120 + rows.height_px),
         showlegend=True,
         barmode="overlay",

@@ -117,7 +117,11 @@ def legend_of(figure: Figure, name: str) -> tuple[Entry, ...]:
 def _swatch(trace: Figure, place: int, name: str) -> str:
     half = SWATCH_PX / 2
     if trace["type"] == "bar":
-        return f'<rect y="1" width="{SWATCH_PX}" height="{SWATCH_PX - 2}" {_bar_fill(trace, place, 0, name)}/>'
+        own = f"{name}-l"  # with a pattern of its own: that of the drawing may not be shown
+        pattern = trace.get("marker", {}).get("pattern")
+        defs = _pattern(f"{own}-p{place}", str(trace["marker"]["color"]), pattern) if pattern else ""
+        look = _bar_fill(trace, place, 0, own)
+        return f'{defs}<rect y="1" width="{SWATCH_PX}" height="{SWATCH_PX - 2}" {look}/>'
     marker, mode = trace.get("marker", {}), trace.get("mode", "lines")
     if trace.get("fill", "none") != "none" and "markers" not in mode:
         return f'<rect y="1" width="{SWATCH_PX}" height="{SWATCH_PX - 2}" fill="{_area_fill(trace, place)}"/>'

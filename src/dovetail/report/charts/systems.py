@@ -24,7 +24,10 @@ MOST_DOTS = 2000  # more hide each other
 def systems_by_area(report: CodesignReport) -> Chart:
     """The best, others that were scored, and the base chip where it runs the models; several models count together."""
     unit, of_what = _unit(report), _of_what(report)
-    across, up = axis("area of one chip, mm2"), axis(unit, rangemode="tozero", tickformat="~s")
+    across, up = (
+        axis("area of one chip, mm2"),
+        axis(unit, rangemode="tozero", tickformat="~g" if _is_together(report) else "~s"),
+    )
     return Chart(
         name="systems-by-area",
         title=f"Systems by the area of one chip, and what they come to for {of_what}",
@@ -75,8 +78,8 @@ def _scored_rows(report: CodesignReport) -> tuple[list[SystemScore], list[float]
     systems = systems_at(question.space, places_of([score.point for score in scores]))
     built = built_systems(question.base, systems)
     areas = [round(float(area_mm2), 2) for area_mm2 in built.area_mm2]
-    if _is_together(report) and report.base is not None:
-        return scores, areas, [report.base.loss / score.loss for score in scores]
+    if _is_together(report):  # the loss of a score is in parts of the base chip's
+        return scores, areas, [1.0 / score.loss for score in scores]
     num_samples = case.workload.training_graph().num_tokens
     figures = [
         ChipFigures(
@@ -111,7 +114,8 @@ def designs_across(report: CodesignReport) -> tuple[Chart, ...]:
     knobs = []
     for place, knob in enumerate(report.question.space.knobs):
         values = tuple(value_label(knob.name, knob.values[score.point[place]]) for score in scores)
-        knobs.append(Coordinate(name=KNOB_LABELS[knob.name], values=values))
+        label, _, unit = KNOB_LABELS[knob.name].partition(", ")
+        knobs.append(Coordinate(name=label, values=values, unit=unit))
     score = Coordinate(name=report.metric_name, values=tuple(heights), unit=_unit(report))
     is_more_better = _is_together(report) or report.metric_name != "$/token"
     return (*parallel_coordinates(knobs, score, is_more_better=is_more_better), *importances(knobs, score))

@@ -13,7 +13,7 @@ from dovetail.comm.one_collective import NetworkAnswer
 from dovetail.evaluate import Outcome
 from dovetail.hardware.heterogeneous import pools_of
 from dovetail.hardware.topology import Dimension, Group
-from dovetail.report.charts.chart import Chart, Figure, layout, said
+from dovetail.report.charts.chart import WIDE, Chart, Figure, layout, said
 from dovetail.report.charts.palette import BLUE, GREY, ORANGE, SKY, VERMILLION
 from dovetail.report.labels import percent
 from dovetail.report.table import Table
@@ -303,6 +303,7 @@ def _chart(part: _Part, load: Load, *, name: str, title: str, alt: str, table: T
     low = -1.0 if part.is_grid else -0.6
     up_px = _scale(part) if part.is_grid else LEVEL_PX
     shown = layout(
+        meta=WIDE,
         height=int(min(620, max(190, 90 + (part.high + 0.6 - low) * up_px))),
         showlegend=True,
         shapes=shapes,
