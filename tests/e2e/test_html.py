@@ -37,7 +37,7 @@ ANSWERS = {
     "pareto": (("pareto", *SMALL, "--axes", "throughput,area"), ("front-area",)),
     "mine": (
         ("mine", "resnet-18", "--batch", "8", "--algorithm", "random", "--budget", "20"),
-        ("convergence", "designs"),
+        ("floorplan", "convergence", "designs"),
     ),
     "validate": (("validate", "dies"), ("set-errors", "measured-mm2")),
     "reproduce": (("reproduce", "phaze-dp"), ("beside-paper",)),

@@ -48,6 +48,7 @@ LOOKS = {
 }
 CORE_PARTS = ("tensor", "vector", "vector_memory", "buffer", "register", "control")
 STACK_MM = (7.75, 11.87)  # footprint of an HBM2 stack (SK hynix; 92 mm2); stacks are beside the die and not of its area
+BY_COMPONENT = "dovetail"  # the area model whose parts are drawn
 UNCORE_PARTS = ("sram", "noc", "hbm", "link")
 GAP_MM, STACK_GAP_MM, DIE_GAP_MM = 5.0, 0.8, 0.3
 LEAST_CELL_MM2 = 0.3  # of a unit that is drawn by itself
@@ -95,7 +96,7 @@ def floorplan_of(chip: Chip) -> Floorplan:
     Pads, clocks and what has no name around the rim; HBM PHYs left and right, links above and below; shared SRAM and
     the network on chip between two rows of cores. Raises `NotModelled` where the area is not modelled.
     """
-    area = silicon(inventory(chip))
+    area = _area(chip)
     parts = {name: float(mm2) for name, mm2 in area.components()}
     die, x_mm = chip.die, 0.0
     tiles: list[Tile] = []
@@ -120,6 +121,13 @@ def floorplan_of(chip: Chip) -> Floorplan:
             tiles += _die_tiles(own, box, chip, number)
         x_mm += columns * (side + DIE_GAP_MM)
     return Floorplan(chip=chip, area=area, tiles=tuple(tiles), dies=tuple(dies), stacks=tuple(_stacks(chip, dies)))
+
+
+def _area(chip: Chip) -> Area:
+    """By component; raises where the chip has its area by another model, which would be another sum."""
+    if chip.die.area_model != BY_COMPONENT:
+        raise NotModelled(f"the area of {chip.name} is told by {chip.die.area_model}, which has no such parts")
+    return silicon(inventory(chip))
 
 
 def _die_tiles(own: dict[str, float], box: Box, chip: Chip, num_dies: int) -> Iterator[Tile]:
@@ -362,7 +370,7 @@ def _words(x: float, y: float, text: str, anchor: str, colour: str = "") -> Figu
 def area_by_part(chips: Sequence[Chip]) -> tuple[Chart, ...]:
     """mm2 of each chip by part; no chart where one is not modelled."""
     try:
-        areas = [silicon(inventory(chip)) for chip in chips]
+        areas = [_area(chip) for chip in chips]
     except NotModelled:
         return ()
     return (

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dovetail.hardware.template import Design
+from dataclasses import replace
+
+from dovetail.hardware.template import Design, template_chip
 from dovetail.report.asked import model_pair, plan_in_words
 from dovetail.report.charts.convergence import convergence
 from dovetail.report.charts.designs import designs_compared
+from dovetail.report.charts.floorplan import area_by_part, floorplan, power_by_part
 from dovetail.report.charts.trail import Mark, Trail
 from dovetail.report.figures import tables_of
 from dovetail.report.labels import counted, gain, number, percent
@@ -31,6 +34,7 @@ def mined_page(report: MinedReport) -> Page:
             ("Limits", f"{report.limits.area_mm2:g} mm2 and {report.limits.power_w:g} W per chip"),
         ),
         sections=(
+            *_drawn(report),
             Section(
                 title="The chips", sentences=(f"Limited by {limited(report)}.",), charts=(designs_compared(report),)
             ),
@@ -43,6 +47,16 @@ def mined_page(report: MinedReport) -> Page:
             ),
         ),
     )
+
+
+def _drawn(report: MinedReport) -> tuple[Section, ...]:
+    """The best chip to scale beside the one it is built on."""
+    base, design = report.base_chip, report.best[0].design
+    if base is None:
+        return ()
+    chip = replace(template_chip(base, design), name="best chip")
+    charts = (*floorplan(chip, base), *area_by_part((chip, base)), *power_by_part((chip, base)))
+    return (Section(title="The chip, drawn", charts=charts),) if charts else ()
 
 
 def design_in_words(design: Design) -> str:
