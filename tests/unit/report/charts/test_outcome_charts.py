@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -155,7 +156,7 @@ def test_collectives_drawn_as_one_are_busy_as_long_as_the_collectives_themselves
     events = step_events(outcome.workload.training_graph(), outcome.plan, outcome.cluster, outcome.workload.precision)
     fine, coarse = (
         sum(
-            (one.end_s - one.begin_s) * dict(one.notes)["busy_frac"]
+            (one.end_s - one.begin_s) * float(dict(one.notes)["busy_frac"])
             for one in events.communication(1, gap_s)
             if one.category == "tp"
         )
@@ -165,7 +166,7 @@ def test_collectives_drawn_as_one_are_busy_as_long_as_the_collectives_themselves
     assert fine > 0
 
 
-PLANS = {
+PLANS: dict[str, dict[str, Any]] = {
     "1f1b": {"pipeline_parallel": 4, "tensor_parallel": 2, "sequence_parallel": True, "data_parallel": 2},
     "interleaved": {"pipeline_parallel": 4, "interleave": 2, "data_parallel": 4, "zero_stage": 1},
     "zero bubble": {"pipeline_parallel": 4, "schedule": "zb-h1", "data_parallel": 4, "zero_stage": 1},

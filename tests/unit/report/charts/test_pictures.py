@@ -6,6 +6,7 @@ import math
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import pytest
 
@@ -36,15 +37,19 @@ TABLE = Table(title="t", rows=(("a", "1"),))
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def chart(data: list[dict], **said) -> Chart:
+def chart(data: list[dict[str, Any]], **said: Any) -> Chart:
     figure = {"data": data, "layout": layout(**said)}
     return Chart(name="c", title="T", alt="A.", figure=figure, table=TABLE)
 
 
-def drawn(one: Chart, kind: str, **said) -> list[ET.Element]:
+def drawn(one: Chart, kind: str, **said: Any) -> list[ET.Element]:
     return [
         element for group in ET.fromstring(one.to_svg(**said)).iter(f"{SVG}g") for element in group.iter(SVG + kind)
     ]
+
+
+def number_of(one: ET.Element, name: str) -> float:
+    return float(one.attrib[name])
 
 
 def bars(barmode: str = "stack") -> Chart:
@@ -64,17 +69,17 @@ def bars(barmode: str = "stack") -> Chart:
 
 def test_lengths_of_stacked_bars_are_their_numbers_to_scale():
     rects = [one for one in drawn(bars(), "rect") if one.find(f"{SVG}title") is not None]
-    wide = [float(one.get("width")) for one in rects]
+    wide = [number_of(one, "width") for one in rects]
     assert [value / wide[0] for value in wide] == pytest.approx([1, 2, 3, 1], rel=0.01)
-    first_end = float(rects[0].get("x")) + wide[0]
-    assert float(rects[2].get("x")) == pytest.approx(first_end, abs=0.2)
-    assert rects[0].find(f"{SVG}title").text == "p: 1.0"
-    assert float(rects[0].get("y")) < float(rects[1].get("y")), "the first label is on top"
+    first_end = number_of(rects[0], "x") + wide[0]
+    assert number_of(rects[2], "x") == pytest.approx(first_end, abs=0.2)
+    assert rects[0].findtext(f"{SVG}title") == "p: 1.0"
+    assert number_of(rects[0], "y") < number_of(rects[1], "y"), "the first label is on top"
 
 
 def test_bars_side_by_side_do_not_overlap():
     rects = [one for one in drawn(bars("group"), "rect") if one.find(f"{SVG}title") is not None]
-    spans = sorted((float(one.get("y")), float(one.get("y")) + float(one.get("height"))) for one in rects)
+    spans = sorted((number_of(one, "y"), number_of(one, "y") + number_of(one, "height")) for one in rects)
     assert all(before[1] <= after[0] + 0.2 for before, after in pairwise(spans))
 
 
@@ -82,7 +87,7 @@ def test_dots_lie_where_logarithmic_axes_say():
     axes = {"type": "log", "range": [0, 2]}
     data = [{"type": "scatter", "mode": "markers", "x": [1.0, 10.0, 100.0], "y": [100.0, 10.0, 1.0]}]
     dots = drawn(chart(data, xaxis=axes, yaxis=axes), "circle")
-    xs, ys = ([float(one.get(key)) for one in dots] for key in ("cx", "cy"))
+    xs, ys = ([number_of(one, key) for one in dots] for key in ("cx", "cy"))
     assert xs[1] - xs[0] == pytest.approx(xs[2] - xs[1], abs=0.2)
     assert ys[0] < ys[1] < ys[2], "more is up"
 
