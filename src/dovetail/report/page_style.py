@@ -105,7 +105,7 @@ footer {{ color: var(--dim); font-size: .85rem; padding-bottom: 2rem; }}
   :root {{ color-scheme: light; {_inks("light")} --ground:#ffffff; --accent:#1c2126; }}
   body {{ font-size: 10.5pt; }}
   header, main, footer {{ max-width: none; padding: 0; }}
-  nav, .more, .tip {{ display: none; }}
+  nav, .more, .tip, #again details {{ display: none; }}
   section:has(> .fold:not([open])) {{ display: none; }}
   .chart .wide {{ display: block !important; }}
   .chart .narrow {{ display: none !important; }}
