@@ -245,7 +245,7 @@ def floorplan(chip: Chip, baseline: Chip | None = None) -> tuple[Chart, ...]:
         if part in placed:
             data.append(_tiles(part, placed[part]))
     end_mm = x_mm - GAP_MM
-    span, high = end_mm + 2, top_mm - low_mm + 6.5
+    span, high = end_mm + 2, top_mm - low_mm + 8.0
     height = int(min(640, max(280, WIDE_PX * high / span + 90)))
     px_per_mm = min(WIDE_PX / span, (height - 90) / high)
     axes = {"visible": False, "showgrid": False, "zeroline": False}
@@ -261,7 +261,7 @@ def floorplan(chip: Chip, baseline: Chip | None = None) -> tuple[Chart, ...]:
             _words(5, low_mm - 1.4, "10 mm", "top"),
         ],
         xaxis={**axes, "range": [-1, end_mm + 1]},
-        yaxis={**axes, "range": [low_mm - 3.2, top_mm + 3.3], "scaleanchor": "x"},
+        yaxis={**axes, "range": [low_mm - 3.2, top_mm + 4.8], "scaleanchor": "x"},
     )
     names = " beside ".join(f"{one.chip.name}, {float(one.area.total_mm2):,.0f} mm2" for one in plans)
     return (
