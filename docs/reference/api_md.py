@@ -17,6 +17,7 @@ CALLS = (
     "show", "model_version",
     "capture",
     "use_plugin",
+    "save_chart",
 )  # fmt: skip
 ANSWERS = (
     "Answer", "Simulation", "Comparison", "Planning", "LaunchScript", "Codesign", "Front", "Mining", "Collective",

@@ -204,4 +204,5 @@ def _report(
         reference=reference,
         rivals=hand_tuned(spec.tasks, metric),
         chosen_batch=spec.chosen_batch,
+        base_chip=spec.base,
     )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dovetail.evaluate import Infeasible
+from dovetail.hardware.chip import Chip
 from dovetail.hardware.template import Design
 from dovetail.parallel.plan import Plan
 from dovetail.report.figures import (
@@ -77,6 +78,7 @@ class MinedReport:
     by_stage: tuple[ByStage, ...] = ()  # where stages may have designs of their own
     by_planner: tuple[PlannedTask, ...] = ()  # where the planner was asked
     replanned: tuple[Replanned, ...] = ()  # where it was asked again
+    base_chip: Chip | None = None  # what is named `base`, to draw it
 
     @property
     def is_single(self) -> bool:

@@ -135,9 +135,9 @@ def test_a_sweep_over_devices_models_and_whole_plans():
 
 def test_pages_of_comparisons_have_bars_over_each_other_and_curves_of_sweeps():
     compared = dv.compare(**JOB, plan=["ddp", "tp=2"])
-    assert [chart.name for chart in compared.charts] == ["time-by-job", "memory-by-job"]
-    assert compared.charts[1].figure["layout"]["barmode"] == "overlay"
-    parts = compared.charts[0].figure["data"]
+    assert [chart.name for chart in compared.charts] == ["plans-scatter", "time-by-job", "memory-by-job"]
+    assert compared.charts[2].figure["layout"]["barmode"] == "overlay"
+    parts = compared.charts[1].figure["data"]
     assert sum(bar["x"][0] for bar in parts) == pytest.approx(compared[0]["step_s"])
     swept = dv.sweep(**JOB, plan="ddp", over={"seq": [512, 1024], "plan.zero": [0, 1]})
     curves = swept.charts[0].figure["data"]

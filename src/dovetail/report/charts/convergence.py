@@ -10,6 +10,7 @@ from dovetail.report.charts.trail import Mark, Trail, honest, thinned
 from dovetail.report.labels import percent
 from dovetail.report.table import Table
 
+LEAST_SPAN_FRAC = 0.2  # of the best, what the axis shows at the least
 MANY = 40  # marks of a line: beyond them they would hide it
 
 
@@ -23,7 +24,7 @@ def convergence(trail: Trail) -> Chart:
         alt=_sentence(trail),
         figure={
             "data": _stairs(trail, marks),
-            "layout": layout(height=360, xaxis=axis(f"{trail.counted} {trail.done}"), yaxis=axis(trail.unit)),
+            "layout": layout(height=360, xaxis=axis(f"{trail.counted} {trail.done}"), yaxis=_upwards(trail, marks)),
         },
         table=Table(
             title="Best so far, and what none can beat",
@@ -32,6 +33,16 @@ def convergence(trail: Trail) -> Chart:
             align="rrr",
         ),
     )
+
+
+def _upwards(trail: Trail, marks: tuple[Mark, ...]) -> Figure:
+    """At least a fifth of the best from end to end: a search that gained little is drawn as one that did."""
+    values = [value for mark in marks for value in (mark.best, mark.bound) if math.isfinite(value) and value > 0]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    missing = LEAST_SPAN_FRAC * high - (high - low)
+    if missing <= 0:
+        return axis(trail.unit)
+    return axis(trail.unit, range=[low - missing / 2, high + missing / 2])
 
 
 def _stairs(trail: Trail, marks: tuple[Mark, ...]) -> list[Figure]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,12 +12,15 @@ from dovetail.evaluate import Outcome, evaluate
 from dovetail.hardware.clusters import clusters
 from dovetail.parallel.plan import Plan
 from dovetail.report.charts.elasticities import elasticities
+from dovetail.report.charts.memory_time import memory_over_time, memory_track
 from dovetail.report.charts.network_use import network_use
-from dovetail.report.charts.pipeline import MOST_PASSES, pipeline_timeline
+from dovetail.report.charts.pipeline import MOST_PASSES, PASS_PX, pipeline_timeline
 from dovetail.report.charts.roofline import family_of, operators_roofline, roofs_of
 from dovetail.report.charts.stage_memory import memory_by_stage
 from dovetail.report.charts.stage_time import time_by_stage
+from dovetail.report.charts.topology import step_topology
 from dovetail.report.labels import percent
+from dovetail.step.step_events import step_events
 from dovetail.units import GIBI
 from dovetail.workload.models import models
 from dovetail.workload.operators import OPERATORS, Unit
@@ -128,11 +132,64 @@ def test_passes_of_one_stage_do_not_lie_on_each_other(outcome):
     spans = [
         (y, base, base + lasts)
         for trace in chart.figure["data"]
+        if trace["width"] == PASS_PX
         for y, base, lasts in zip(trace["y"], trace["base"], trace["x"], strict=True)
     ]
     for stage in {y for y, *_ in spans}:
         own = sorted((begin, end) for y, begin, end in spans if y == stage)
         assert all(before[1] <= after[0] + 1e-9 for before, after in itertools.pairwise(own))
+        assert own[0][0] == 0.0
+        assert own[-1][1] == pytest.approx(outcome.step.step_s, rel=0.01)  # updates of stages differ
+        assert sum(end - begin for begin, end in own) == pytest.approx(outcome.step.step_s, rel=0.01)  # no gap is left
+
+
+def test_passes_have_the_numbers_of_their_microbatches_and_communication_its_lanes(outcome):
+    [chart] = pipeline_timeline(outcome)
+    numbers = set(map(str, range(outcome.num_microbatches)))
+    assert set(trace_named(chart, "forward")["text"]) == numbers
+    lanes = {trace["name"] for trace in chart.figure["data"] if trace["width"] < PASS_PX}
+    assert lanes == {"tensor parallel", "data parallel", "pipeline transfers"}
+    assert "bubble" in {trace["name"] for trace in chart.figure["data"]}
+
+
+def test_collectives_drawn_as_one_are_busy_as_long_as_the_collectives_themselves(outcome):
+    events = step_events(outcome.workload.training_graph(), outcome.plan, outcome.cluster, outcome.workload.precision)
+    fine, coarse = (
+        sum(
+            (one.end_s - one.begin_s) * float(dict(one.notes)["busy_frac"])
+            for one in events.communication(1, gap_s)
+            if one.category == "tp"
+        )
+        for gap_s in (0.0, 0.01)
+    )
+    assert fine == pytest.approx(coarse)
+    assert fine > 0
+
+
+PLANS: dict[str, dict[str, Any]] = {
+    "1f1b": {"pipeline_parallel": 4, "tensor_parallel": 2, "sequence_parallel": True, "data_parallel": 2},
+    "interleaved": {"pipeline_parallel": 4, "interleave": 2, "data_parallel": 4, "zero_stage": 1},
+    "zero bubble": {"pipeline_parallel": 4, "schedule": "zb-h1", "data_parallel": 4, "zero_stage": 1},
+    "one stage": {"data_parallel": 16, "zero_stage": 3, "recompute": ("full",)},
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_the_peak_of_memory_over_a_step_is_the_memory_that_the_answer_states(name):
+    entry = models["llama3-8b"]()
+    found = evaluate(
+        Workload(model=entry, global_batch=64, seq=2048), clusters["dgx-h100"].build(16), Plan(**PLANS[name])
+    )
+    assert isinstance(found, Outcome)
+    events = step_events(found.workload.training_graph(), found.plan, found.cluster, found.workload.precision)
+    for stage in found.memory.stages:
+        track = memory_track(found, events, stage.stage)
+        assert track.peak_bytes == pytest.approx(stage.reserved_bytes + found.memory.runtime_bytes, rel=1e-9)
+    [chart] = memory_over_time(found)
+    traces = check_chart(chart)
+    tops = [max(trace["y"]) for trace in traces]
+    assert max(tops) * GIBI == pytest.approx(found.memory.need_bytes, rel=1e-6)
+    assert traces[0]["x"][-1] == pytest.approx(events.end_s)
 
 
 def long_step() -> Outcome:
@@ -150,7 +207,8 @@ def test_of_a_long_step_the_beginning_and_the_end_are_drawn():
     assert (begin.name, end.name) == ("pipeline-begin", "pipeline-end")
     for chart in (begin, end):
         check_chart(chart)
-        assert sum(len(trace["x"]) for trace in chart.figure["data"]) <= MOST_PASSES
+        drawn = [len(trace["x"]) for trace in chart.figure["data"] if "microbatch" in trace["hovertemplate"]]
+        assert sum(drawn) <= MOST_PASSES
     assert begin.figure["layout"]["xaxis"]["range"][0] == 0
     assert end.figure["layout"]["xaxis"]["range"][1] > end.figure["layout"]["xaxis"]["range"][0] > 0
     assert len(end.table.rows) == 8
@@ -161,13 +219,15 @@ def test_a_step_of_a_million_passes_has_no_chart_of_them():
     assert pipeline_timeline(replace(found, workload=replace(found.workload, global_batch=2**30))) == ()
 
 
-def test_one_stage_has_no_pipeline_and_one_device_no_network():
+def test_one_stage_is_drawn_pass_by_pass_and_one_device_has_no_network():
     entry = models["gpt2-345m"]()
     workload = Workload(model=entry, global_batch=8, seq=entry.seq)
     found = evaluate(workload, clusters["dgx-h100"].build(1), Plan())
     assert isinstance(found, Outcome)
-    assert pipeline_timeline(found) == ()
+    [chart] = pipeline_timeline(found)
+    assert len(trace_named(chart, "forward")["x"]) == found.num_microbatches
     assert network_use(found) == ()
+    assert step_topology(found) == ()
 
 
 def test_the_network_is_in_use_as_long_as_the_step_says(outcome):

@@ -101,11 +101,23 @@ def test_a_page_of_plans_tells_the_search_the_plans_and_the_best_plans_step():
         found, test_planned.answers(found), PlanReportContext(name="a job", commands=("dovetail x",)), history
     )
     names = [chart.name for chart in page.charts]
-    assert names[:2] == ["convergence", "plans"]
-    assert {"time-by-stage", "memory-by-stage", "roofline", "elasticities"} < set(names)
+    assert names[0] == "pipeline"
+    assert {
+        "plans",
+        "plans-scatter",
+        "convergence",
+        "memory-over-time",
+        "time-by-stage",
+        "memory-by-stage",
+        "roofline",
+        "elasticities",
+    } < set(names)
     for chart in page.charts:
         check_chart(chart)
-    assert page.sections[-1].code == "dovetail x"
+    assert "dovetail x" in [section.code for section in page.sections]
+    [proved] = [section for section in page.sections if "convergence" in [chart.name for chart in section.charts]]
+    assert proved.is_folded
+    assert [label for label, _ in page.asked][:2] == ["Model", "Cluster"]
 
 
 def test_a_page_of_plans_says_why_none_fits():
