@@ -76,8 +76,7 @@ class CompareView:
     def _keep(self) -> None:
         query = query_of(self.state, self.pins)
         self.frame.keep(query)
-        for path in ("/", "/compare"):
-            self.frame.link(path, query)
+        self.frame.carry(query)
 
 
 def named(index: int) -> str:

@@ -79,7 +79,7 @@ class StudyView:
 
     async def _open(self) -> None:
         axes = checked_axes(self._axes.split(","))
-        opened = await self._site.workers.fresh(study_opened, self._site.settings.store, self._key, axes)
+        opened = await self._site.workers.fresh("study", study_opened, self._site.settings.store, self._key, axes)
         self._show(opened)
 
     def _show(self, opened: Opened) -> None:

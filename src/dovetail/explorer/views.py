@@ -1,0 +1,243 @@
+"""What pages show of a state, as values that a worker makes: figures, the plan as chips and stages, and charts."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from html import escape
+
+from dovetail.errors import DovetailError
+from dovetail.evaluate import Infeasible, Outcome
+from dovetail.explorer.answers import Prepared, prepared, result_of
+from dovetail.explorer.figures import Measures, measures_of, short
+from dovetail.explorer.state import DEVICES, State
+from dovetail.files.residuals import load_residuals
+from dovetail.hardware.heterogeneous import devices_label
+from dovetail.parallel.layout import layers_per_chunk
+from dovetail.parallel.plan import Plan
+from dovetail.report.charts.chart import Chart
+from dovetail.report.charts.elasticities import elasticities
+from dovetail.report.charts.pipeline import pipeline_timeline
+from dovetail.report.charts.roofline import operators_roofline
+from dovetail.report.charts.stage_memory import memory_by_stage
+from dovetail.report.charts.stage_time import time_by_stage
+from dovetail.report.labels import counted, in_a_row, offload_in_brief, policy_in_brief
+from dovetail.report.page import Section
+from dovetail.report.pages.simulated import outcome_page
+from dovetail.units import format_bytes
+from dovetail.workload.transformer import Transformer
+
+MOST_READ = 32
+MOST_BOXES = 16  # stages that are drawn one by one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chip:
+    """One decision of a plan: a label, its value, and what it means."""
+
+    label: str
+    value: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageBox:
+    """One pipeline stage: its layers, what it recomputes, and its memory over what is usable."""
+
+    label: str
+    layers: str
+    recompute: str
+    memory: str
+    share_frac: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A state as it is shown at the top of a page."""
+
+    title: str
+    measures: Measures
+    chips: tuple[Chip, ...]
+    stages: tuple[StageBox, ...]
+    copies: str
+    fits: bool
+    levers: tuple[str, ...] = ()
+
+
+_read: OrderedDict[str, Prepared] = OrderedDict()  # of this worker: read once for however often figures change
+
+
+def _prepared(state: State) -> Prepared:
+    """Read once for however often figures are changed; the number of devices is part of what is read."""
+    own = {name: times for name, times in state.factors.items() if name == DEVICES}
+    sized = replace(state, factors=own)
+    key = sized.key
+    if key not in _read:
+        _read[key] = prepared(sized)
+        while len(_read) > MOST_READ:
+            _read.popitem(last=False)
+    return _read[key]
+
+
+def shown(state: State, has_limit: bool = False) -> Shown:
+    """What the state comes to; what limits it where that is wanted too: some ten evaluations more."""
+    own = _prepared(state)
+    result = result_of(own, state, has_changes=has_limit)
+    what = f"{result.workload.model.name} on {devices_label(result.cluster)}"
+    return Shown(
+        title=what,
+        measures=measures_of(result),
+        chips=plan_chips(result.plan, result),
+        stages=stage_boxes(result),
+        copies=_copies(result.plan),
+        fits=isinstance(result, Outcome),
+        levers=_levers(result) if isinstance(result, Infeasible) else (),
+    )
+
+
+def _levers(result: Infeasible) -> tuple[str, ...]:
+    return tuple(one.change for one in result.levers[:3])
+
+
+def plan_chips(plan: Plan, result: Outcome | Infeasible) -> tuple[Chip, ...]:
+    """The decisions of a plan in the words of Megatron-LM: degrees always, others where they are not the plain ones."""
+    architecture = result.workload.model.architecture
+    is_mixture = isinstance(architecture, Transformer) and architecture.experts is not None
+    num_micro = plan.num_microbatches(result.workload.global_batch)
+    chips = [
+        Chip(label="TP", value=str(plan.tensor_parallel), meaning="tensor parallel: devices that share each layer"),
+        Chip(label="PP", value=str(plan.pipeline_parallel), meaning="pipeline stages"),
+        Chip(label="DP", value=str(plan.data_parallel), meaning="data parallel: copies of the model"),
+        Chip(label="CP", value=str(plan.context_parallel), meaning="context parallel: devices that share a sequence"),
+    ]
+    if is_mixture or plan.expert_parallel > 1:
+        chips.append(Chip(label="EP", value=str(plan.expert_parallel), meaning="devices that share the experts"))
+    chips.append(Chip(label="ZeRO", value=str(plan.zero_stage), meaning="what copies of the model share of its state"))
+    meaning = f"samples per microbatch; {counted(num_micro, 'microbatch')} per step"
+    chips.append(Chip(label="Microbatch", value=str(plan.microbatch), meaning=meaning))
+    if plan.pipeline_parallel > 1:
+        name = "interleaved 1F1B" if plan.interleave > 1 and plan.schedule == "1f1b" else plan.schedule.upper()
+        chips.append(Chip(label="Schedule", value=name, meaning="the order of passes in the pipeline"))
+    if plan.interleave > 1:
+        chips.append(Chip(label="VPP", value=str(plan.interleave), meaning="model chunks per pipeline stage"))
+    if plan.sequence_parallel and plan.tensor_parallel > 1:
+        chips.append(Chip(label="SP", value="on", meaning="sequence parallel beside tensor parallel"))
+    policies = [policy_in_brief(name) for name in dict.fromkeys(plan.recompute)]
+    layers = f", {in_a_row(plan.recompute_layers)} layers" if plan.recompute_layers else ""
+    meaning = f"activation checkpointing{' of ' if layers else ''}{layers.removeprefix(', ')}"
+    chips.append(Chip(label="Recompute", value=" and ".join(policies), meaning=meaning))
+    if offload := offload_in_brief(plan):
+        chips.append(Chip(label="Offload", value=offload.removesuffix(" on the host"), meaning="kept on the host"))
+    return tuple(chips)
+
+
+def stage_boxes(result: Outcome | Infeasible) -> tuple[StageBox, ...]:
+    """The pipeline's stages one by one."""
+    plan, use = result.plan, result.memory
+    graph = result.workload.training_graph()
+    num_layers = sum(block.repeat for block in graph.blocks if block.is_layer)
+    by_chunk = layers_per_chunk(num_layers, plan)
+    counts = [0] * plan.pipeline_parallel
+    for chunk, stages in enumerate(plan.chunk_stages):
+        for stage in stages:
+            counts[stage] += by_chunk[chunk]
+    boxes = []
+    for stage, own in enumerate(use.stages):
+        policy = plan.recompute_of(stage)
+        num_again = plan.num_recomputed_of(stage, counts[stage]) if policy != "none" else 0
+        need_bytes = float(own.total_bytes + own.reserve_bytes) + use.runtime_bytes
+        limit_bytes = use.limits_bytes[stage if len(use.limits_bytes) > 1 else 0]
+        boxes.append(
+            StageBox(
+                label=f"Stage {stage}" if len(use.stages) > 1 else "One stage",
+                layers=counted(counts[stage], "layer"),
+                recompute=f"{policy_in_brief(policy)} recompute of {num_again}" if num_again else "",
+                memory=short(format_bytes(need_bytes)),
+                share_frac=need_bytes / limit_bytes,
+            )
+        )
+    return tuple(boxes)
+
+
+def _copies(plan: Plan) -> str:
+    per_stage = plan.tensor_parallel * plan.context_parallel
+    each = f"{counted(per_stage, 'device')} per stage"
+    inside = [f"TP {plan.tensor_parallel}"] if plan.tensor_parallel > 1 else []
+    inside += [f"CP {plan.context_parallel}"] if plan.context_parallel > 1 else []
+    beside = f" ({' × '.join(inside)})" if inside else ""
+    copies = f"{plan.data_parallel:,} copies" if plan.data_parallel > 1 else "one copy"
+    return f"{copies} of this pipeline, {each}{beside}" if plan.pipeline_parallel > 1 else f"{copies}, {each}{beside}"
+
+
+def sections(state: State, tab: str) -> tuple[Section, ...]:
+    """What a tab of the plan page shows of the state."""
+    result = result_of(_prepared(state), state)
+    if isinstance(result, Infeasible):
+        return outcome_page(result, residuals=load_residuals()).sections
+    return {"timeline": _timeline, "time": _where, "report": _report}[tab](result)
+
+
+def _timeline(outcome: Outcome) -> tuple[Section, ...]:
+    charts = pipeline_timeline(outcome)
+    none = "" if charts else "One stage: there is no pipeline, and no bubble."
+    return (
+        Section(title="The pipeline over one step", charts=charts, sentences=(none,) if none else ()),
+        Section(title="Memory by stage", charts=(memory_by_stage(outcome),)),
+    )
+
+
+def _where(outcome: Outcome) -> tuple[Section, ...]:
+    return (
+        Section(title="Where the time goes", charts=(time_by_stage(outcome),)),
+        Section(title="What 10 % more of each resource gives", charts=(elasticities(outcome),)),
+        Section(title="The operators", charts=(operators_roofline(outcome),)),
+    )
+
+
+def _report(outcome: Outcome) -> tuple[Section, ...]:
+    charted = ("Where the time goes", "What limits it, and what more would buy", "The pipeline", "The operators")
+    page = outcome_page(outcome, residuals=load_residuals())
+    return tuple(one for one in page.sections if one.title not in charted)
+
+
+def hardware_charts(state: State) -> tuple[Chart, ...]:
+    """What more of each resource would give on the hardware as it was changed; nothing where the plan does not fit."""
+    result = result_of(_prepared(state), state)
+    return (elasticities(result), time_by_stage(result)) if isinstance(result, Outcome) else ()
+
+
+def chips_html(chips: tuple[Chip, ...]) -> str:
+    told = "".join(
+        f'<li title="{escape(one.meaning)}"><b>{escape(one.label)}</b> <span>{escape(one.value)}</span></li>'
+        for one in chips
+    )
+    return f'<ul class="chips" aria-label="The plan">{told}</ul>'
+
+
+def stages_html(stages: tuple[StageBox, ...], copies: str) -> str:
+    """The pipeline as boxes in a row; of a deep one those at its ends."""
+    told, few = [], len(stages) <= MOST_BOXES
+    every = stages if few else (*stages[: MOST_BOXES // 2], *stages[-MOST_BOXES // 2 :])
+    for place, one in enumerate(every):
+        if not few and place == MOST_BOXES // 2:
+            told.append(f'<li class="gap">{len(stages) - MOST_BOXES} more</li>')
+        kind = "over" if one.share_frac > 1 else "fine"
+        again = f"<span>{escape(one.recompute)}</span>" if one.recompute else ""
+        told.append(
+            f'<li class="{kind}"><i style="height:{min(1.0, one.share_frac):.0%}" aria-hidden="true"></i>'
+            f"<b>{escape(one.label)}</b><span>{escape(one.layers)}</span>{again}"
+            f"<span>{escape(one.memory)}</span></li>"
+        )
+    size = "many" if len(every) > 6 else "few"
+    return (
+        f'<div class="pipeline"><ol class="stages {size}" aria-label="Pipeline stages">{"".join(told)}</ol>'
+        f'<p class="note">{escape(copies)}; boxes are filled by the memory that is used.</p></div>'
+    )
+
+
+def reference_measures(state: State) -> Measures:
+    """Figures of what is compared with; nothing where it cannot be evaluated."""
+    try:
+        return shown(state, has_limit=True).measures
+    except DovetailError:
+        return ()
