@@ -7,21 +7,24 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from nicegui import ui
+from nicegui import background_tasks, ui
 
-from dovetail.api.progress import Progress
+from dovetail.api.progress import PlanStanding, Progress
 from dovetail.errors import InvalidInput
-from dovetail.explorer.answers import Found, edited, found_for_state, job_of_state, unchanged
+from dovetail.explorer.answers import Found, found_for_state, job_of_state, unchanged
 from dovetail.explorer.figures import LIMIT, WORKING, Measures
 from dovetail.explorer.frame import PageFrame, Site
 from dovetail.explorer.packed import MOST_IN_ADDRESS
 from dovetail.explorer.state import MAX_PINS, Session, State
-from dovetail.explorer.views import Shown, reference_measures, shown
+from dovetail.explorer.views import Shown, edited_shown, reference_measures, shown
 from dovetail.explorer.work import Cancelled
 from dovetail.files.job import OpenJob
+from dovetail.files.plan_text import plan_text
+from dovetail.hardware.heterogeneous import devices_label
+from dovetail.report.labels import percent
 
 SETTLED_S = 0.35  # without a change: then everything is worked out anew
-AS_PLANNED = "as planned"
+AS_PLANNED = "the plan first found"
 TOO_LONG = "This upload is too large for a link: the page keeps it until it is closed."
 Act = Callable[[], None]
 
@@ -33,7 +36,25 @@ class Busy:
     what: str
     key: str
     now: Progress | None = None
+    best: str = ""  # the best plan so far, as text
+    has_best: bool = False  # whether the figures on the page are of that
     num_before: int = 0  # that wait for a worker before this one
+
+
+def best_so_far(now: Progress) -> str:
+    """The best plan that a search has told of, as text; empty before one fits."""
+    for standing in now.standing:
+        if isinstance(standing, PlanStanding) and getattr(standing, 'best', ()) and not standing.framework:
+            return plan_text(standing.best[0].plan)
+    return ""
+
+
+def gap_words(now: Progress) -> str:
+    """How far from the best possible a search may be; empty while no bound is known."""
+    for standing in now.standing:
+        if isinstance(standing, PlanStanding) and standing.bound_s:
+            return f", at most {percent(max(0.0, standing.gap_frac), 1)} from the best possible"
+    return ""
 
 
 def _nothing() -> None:
@@ -70,7 +91,7 @@ class Live:
     @property
     def is_stale(self) -> bool:
         """Whether the figures on the page are of another question than the one that is asked."""
-        return self.shown is not None and (self.busy is not None or self.shown_of.key != self.state.key)
+        return self.shown is not None and self.busy is not None and not self.busy.has_best
 
     def read_job(self) -> None:
         """What is asked, for forms and sliders; raises where it cannot be."""
@@ -104,9 +125,9 @@ class Live:
         """One decision of the plan by hand."""
         with self._frame.refusing():
             self._check_planned()
-            state = await self._site.workers.answer(
-                self.asker, f"edit {option} {words} {self.state.key}", edited, self.state, option, words
-            )
+            key = f"edit {option} {words} {self.state.key}"
+            state, now = await self._site.workers.answer(self.asker, key, edited_shown, self.state, option, words)
+            self._site.workers.keep(f"figures False {state.key}", now)
             await self._use(state)
             return
         self.on_job()  # the field goes back to what the plan has
@@ -200,7 +221,7 @@ class Live:
         if self.busy is not None:
             self._site.workers.leave(self.asker, self.busy.key)
         workers, key = self._site.workers, f"plan {asked.key}"
-        what = f"{self.job.workload.model.name} on {self.job.cluster.name}" if self.job is not None else ""
+        what = f"{self.job.workload.model.name} on {devices_label(self.job.cluster)}" if self.job is not None else ""
         known: Found | None = workers.known(key)
         if known is None:
             self.busy = Busy(what=what, key=key, num_before=workers.num_waiting)
@@ -209,8 +230,7 @@ class Live:
             found = known or await workers.search(self.asker, key, self._progress(key), found_for_state, asked)
         except Cancelled:
             if number == self._number:
-                self.busy = None
-                self._cancelled()
+                await self._cancelled()
             return
         except BaseException:
             if number == self._number:
@@ -224,19 +244,42 @@ class Live:
 
     def _progress(self, key: str) -> Callable[[Progress], None]:
         def tell(now: Progress) -> None:
-            if self.busy is not None and self.busy.key == key:
-                self.busy = replace(self.busy, now=now, num_before=0)
-                self.on_busy()
+            if self.busy is None or self.busy.key != key:
+                return
+            self.busy = replace(self.busy, now=now, num_before=0)
+            best = best_so_far(now)
+            if best and best != self.busy.best:
+                self.busy = replace(self.busy, best=best)
+                background_tasks.create(self._show_best(key, best))
+            self.on_busy()
 
         return tell
 
-    def _cancelled(self) -> None:
-        """Back to what was shown; where nothing was, the question stays open."""
+    async def _show_best(self, key: str, plan: str) -> None:
+        """The figures of the best plan so far, while the search goes on."""
+        state = self.state.with_plan(plan)
+        now = await self._site.workers.answer(self.asker, f"figures False {state.key}", shown, state, False)
+        if self.busy is not None and self.busy.key == key and self.busy.best == plan:
+            self.shown, self.shown_of, self.before = now, state, ()
+            self.busy = replace(self.busy, has_best=True)
+            self.on_figures()
+
+    async def _cancelled(self) -> None:
+        """Takes the best plan so far; without one, goes back to what was shown, or leaves the question open."""
+        busy, self.busy = self.busy, None
+        best = busy.best if busy is not None else ""
+        if best:
+            gap = "" if busy is None or busy.now is None else gap_words(busy.now)
+            said = f"The search was stopped: this is the best plan so far{gap}."
+            self.found, self.found_of = Found(plan=best, said=said), ""
+            self.session = replace(self.session, state=self.state.with_plan(best))
+            await self._settled()
+            return
         if self.shown is not None:
             self.session = replace(self.session, state=self.shown_of)
             self.read_job()
-        self._frame.refuse("the search for a plan was cancelled")
         self.on_busy()
+        raise InvalidInput("the search was cancelled before it had found a plan; ask again")
 
     async def _changed(self) -> None:
         """Quick figures at once, and all others when the hand rests; changes that come meanwhile are taken together."""

@@ -68,7 +68,7 @@ def add_pages(settings: Settings, workers: Workers, searches: Searches) -> None:
 
     @ui.page("/compare", response_timeout=CONNECT_S)
     async def compare(request: Request) -> None:
-        await _begin(CompareView(request.query_params.multi_items()))
+        await _begin(CompareView(site, request.query_params.multi_items()))
 
     @ui.page("/study", response_timeout=CONNECT_S)
     async def study(request: Request) -> None:

@@ -107,7 +107,7 @@ class PlanView:
 
     def _show_busy(self) -> None:
         self._summary.show_busy()
-        is_old = self._live.busy is not None and self._live.shown is not None
+        is_old = self._live.busy is not None and self._live.shown is not None  # tabs wait for the end of the search
         self._body.classes(add="stale" if is_old else "", remove="" if is_old else "stale")
 
     # --- tabs --------------------------------------------------------------------------------------------------------
@@ -201,7 +201,8 @@ class PlanView:
             made = f"frameworks {asked.key}"
 
             def tell(now: Any) -> None:
-                told.content = escape(f"Searching what each framework runs: {now.words}")
+                if key == self._drawn:
+                    told.content = escape(f"Searching what each framework runs: {now.words}")
 
             try:
                 self._rows = await self._site.workers.search(live.asker, made, tell, frameworks_for_state, asked)
@@ -241,7 +242,7 @@ class PlanView:
             made = f"launch {name} {live.state.key}"
             found = await self._site.workers.answer(live.asker, made, launch_of_state, live.state, name)
         except DovetailError as error:
-            found = LaunchText(text="", differing=(str(error),), suffix="sh")
+            found = LaunchText(text="", differing=(f"{name} cannot run this plan: {error}",), suffix="sh")
         self._text.clear()
         with self._text:
             words("Launch text of the plan above", "h3")

@@ -120,6 +120,15 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
   overflow: auto; max-height: 28rem; font: 13px/1.5 ui-monospace, Menlo, Consolas, monospace; white-space: pre; }}
 .sr {{ position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }}
 .dv button.act.small {{ min-height: 1.8rem; padding: .1rem .6rem; font-size: .88rem; font-weight: 500; }}
+.designs {{ width: 100%; table-layout: fixed; }} .designs thead th {{ font-size: 1.05rem; color: var(--ink); }}
+.designs thead th:first-child {{ width: 13rem; color: var(--dim); font-size: .9rem; }}
+.designs td {{ overflow-wrap: anywhere; }} .designs td b {{ font-weight: 600; font-variant-numeric: tabular-nums; }}
+.designs td .note {{ display: block; }}
+.designs .group th {{ color: var(--dim); font-weight: 600; padding-top: .9rem; }}
+.overlaid {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(34rem, 100%), 1fr)); gap: 0 1.25rem; }}
+.rename {{ display: grid; grid-template-columns: minmax(0, 24rem) auto; gap: .8rem; align-items: end;
+  justify-content: start; }}
+.rename .act {{ margin-bottom: .8rem; }}
 .question {{ color: var(--dim); margin: 0 0 1rem; }}
 .meter {{ display: block; height: .45rem; border-radius: .3rem; background: var(--line); margin: .3rem 0 .2rem;
   overflow: hidden; }}
@@ -173,6 +182,9 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
   .stages:not(.many) {{ flex-wrap: wrap; }} .stages:not(.many) li {{ flex: 1 0 6.5rem; }}
   .top nav {{ flex-wrap: nowrap; overflow-x: auto; flex: 1 1 100%; order: 3; }}
   .top nav a {{ padding: .3rem .5rem; }}
+  .designs {{ table-layout: auto; }} .designs thead th:first-child {{ width: auto; }}
+  .designs td {{ min-width: 9rem; white-space: normal !important; overflow-wrap: normal; }}
+  .rename {{ grid-template-columns: 1fr; gap: 0; }}
   .dv table {{ font-size: .82rem; }}
   .dv th, .dv td {{ padding-right: .7rem; }}
   .dv tbody th, .dv tbody td {{ white-space: nowrap; }}

@@ -10,9 +10,8 @@ from nicegui import ui
 from dovetail.api.progress import PlanStanding
 from dovetail.explorer.elements import box, button, choice_field, markup, options_html, put_text, text_field, words
 from dovetail.explorer.figures import cards_html, short
-from dovetail.explorer.live import AS_PLANNED, Live
+from dovetail.explorer.live import AS_PLANNED, Live, gap_words
 from dovetail.explorer.views import chips_html, stages_html
-from dovetail.report.labels import percent
 from dovetail.units import format_s
 
 NOTHING_CHOSEN = "nothing"
@@ -81,7 +80,7 @@ class Summary:
             for name in ("value", "max"):
                 self._bar.props[name] = props.get(name)
             self._bar.update()
-        is_old = live.shown is not None and busy is not None
+        is_old = live.is_stale
         self._old.set_visibility(is_old)
         if is_old and live.shown is not None:
             self._old.content = f"Out of date: these figures are still of {escape(live.shown.title)}."
@@ -98,10 +97,9 @@ def _progress_words(live: Live) -> str:
     if busy.now is None:
         return f"waiting behind {busy.num_before} others" if busy.num_before else "starting"
     for standing in busy.now.standing:
-        if isinstance(standing, PlanStanding) and standing.score < float("inf"):
-            best = f"best so far {short(format_s(standing.score))} per step"
-            gap = 1 - standing.bound_s / standing.score if standing.bound_s else 0.0
-            return f"{best}; at most {percent(max(0.0, gap), 2)} from the best" if standing.bound_s else best
+        if isinstance(standing, PlanStanding) and getattr(standing, 'best', ()):
+            best = f"best so far {short(format_s(standing.best[0].step_s))} per step"
+            return f"{best}{gap_words(busy.now)}; {standing.tally.num_plans:,} plans"
     return busy.now.words
 
 

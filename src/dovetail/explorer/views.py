@@ -8,15 +8,17 @@ from html import escape
 
 from dovetail.errors import DovetailError
 from dovetail.evaluate import Infeasible, Outcome
-from dovetail.explorer.answers import Prepared, prepared, result_of
+from dovetail.explorer.answers import Prepared, edited, prepared, result_of
 from dovetail.explorer.figures import Measures, measures_of, short
 from dovetail.explorer.state import DEVICES, State
+from dovetail.files.inline_plan import OPTIONS
 from dovetail.files.residuals import load_residuals
 from dovetail.hardware.heterogeneous import devices_label
 from dovetail.parallel.layout import layers_per_chunk
 from dovetail.parallel.plan import Plan
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.elasticities import elasticities
+from dovetail.report.charts.memory_time import memory_over_time
 from dovetail.report.charts.pipeline import pipeline_timeline
 from dovetail.report.charts.roofline import operators_roofline
 from dovetail.report.charts.stage_memory import memory_by_stage
@@ -95,8 +97,22 @@ def shown(state: State, has_limit: bool = False) -> Shown:
     )
 
 
+def edited_shown(state: State, option: str, words: str) -> tuple[State, Shown]:
+    """The state with one decision of its plan taken by hand, and what it comes to; raises where it is no plan."""
+    changed = edited(state, option, words)
+    return changed, shown(changed)
+
+
 def _levers(result: Infeasible) -> tuple[str, ...]:
-    return tuple(one.change for one in result.levers[:3])
+    """Changes of the plan in the words of its chips."""
+    return tuple(_in_chip_words(one.change) for one in result.levers[:3])
+
+
+def _in_chip_words(change: str) -> str:
+    for option, name in OPTIONS.items():
+        label = option.upper() if len(option) == 2 else name.replace("_", " ")
+        change = change.replace(f"{name}: ", f"{label} ")
+    return change
 
 
 def plan_chips(plan: Plan, result: Outcome | Infeasible) -> tuple[Chip, ...]:
@@ -182,6 +198,7 @@ def _timeline(outcome: Outcome) -> tuple[Section, ...]:
     none = "" if charts else "One stage: there is no pipeline, and no bubble."
     return (
         Section(title="The pipeline over one step", charts=charts, sentences=(none,) if none else ()),
+        Section(title="Memory over one step", charts=memory_over_time(outcome)),
         Section(title="Memory by stage", charts=(memory_by_stage(outcome),)),
     )
 

@@ -223,6 +223,12 @@ class Workers:
         """What was answered to `key`, where it is remembered."""
         return self._known.get(key)
 
+    def keep(self, key: str, found: Any) -> None:
+        """Remembers an answer."""
+        self._known[key] = found
+        while len(self._known) > MOST_REMEMBERED:
+            self._known.popitem(last=False)
+
     @property
     def num_waiting(self) -> int:
         """Heavy tasks that no worker has taken yet."""
@@ -268,21 +274,19 @@ class Workers:
         if key not in self._asked or self._asked[key][0].is_cancelled:
             task = self._put(asker, lane, limit_s, act, args if tell is None else (*args, TellHere()))
             self._asked[key] = task, lane
-            task.future.add_done_callback(lambda future: self._keep(key, task, future))
+            task.future.add_done_callback(lambda future: self._ended(key, task, future))
         task = self._asked[key][0]
         task.tells[asker] = tell or _tell_nobody
         if tell is not None and task.last is not None:
             tell(task.last)
         return await asyncio.shield(task.future)
 
-    def _keep(self, key: str, task: Task, future: asyncio.Future[Any]) -> None:
+    def _ended(self, key: str, task: Task, future: asyncio.Future[Any]) -> None:
         if key in self._asked and self._asked[key][0] is task:
             del self._asked[key]
         if future.cancelled() or future.exception() is not None:
             return
-        self._known[key] = future.result()
-        while len(self._known) > MOST_REMEMBERED:
-            self._known.popitem(last=False)
+        self.keep(key, future.result())
 
     def stop(self) -> None:
         self._light.stop()
