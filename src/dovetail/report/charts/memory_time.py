@@ -25,7 +25,7 @@ from dovetail.units import format_bytes, format_s
 
 STANDING = ("runtime", "weights", "optimizer", "gradients", "buffers", "reserve")  # from the bottom up
 MOST_BANDS = 12  # microbatches in flight that are drawn one by one
-MOST_POINTS = 1500
+MOST_POINTS = 400
 SHORT_FRAC = 1e-7  # of a step: one pass ends as the next begins, but for rounding
 LIGHT_GREEN = "#5cc9a7"  # every other microbatch, so that neighbours can be told apart
 

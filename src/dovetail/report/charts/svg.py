@@ -487,7 +487,8 @@ class _Drawing:
             zero = y.at(0) if y.kind != "log" else y.low_px
             back = before or [(there[0][0], zero), (there[-1][0], zero)]
             outline = f"{_path(there, shape)}L{_path(back, shape, is_back=True)[1:]}Z"
-        title = escape(" ".join(letters(str(trace.get("name", "")))), quote=False)
+        words = trace["text"] if isinstance(trace.get("text"), str) else str(trace.get("name", ""))
+        title = escape("\n".join(letters(words)), quote=False)
         hover = f"<title>{title}</title>" if title and trace.get("hoverinfo") != "skip" else ""
         return f'<path d="{outline}" fill="{_area_fill(trace, place)}" stroke="none">{hover}</path>'
 
