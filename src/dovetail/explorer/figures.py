@@ -60,7 +60,8 @@ def between(low: str, high: str) -> str:
 def measures_of(result: Outcome | Infeasible) -> Measures:
     """What one watches: time, memory, and, where changes were tried, what limits the step; then rate and energy."""
     if isinstance(result, Infeasible):
-        return (_memory(result),)
+        none = "the plan does not fit"
+        return (Measure(key="step", label="Step time", shown="none", value=0.0, note=none), _memory(result))
     step, sample, num_devices = result.step, result.workload.model.sample, result.cluster.num_devices
     per_s = result.tokens_per_s if sample == "tokens" else result.samples_per_s
     found = interval_of(result.workload, result.cluster, result.plan, step.step_s, load_residuals())
@@ -134,7 +135,7 @@ def largest_part(outcome: Outcome) -> tuple[str, float]:
 
 def change_frac(now: Measure, before: Measure) -> float:
     """By how much a figure moved; 0 for what would not show."""
-    moved_frac = now.value / before.value - 1.0 if before.value else 0.0
+    moved_frac = now.value / before.value - 1.0 if before.value and now.value else 0.0
     return moved_frac if abs(moved_frac) >= TOLERANCE_FRAC else 0.0
 
 
@@ -172,6 +173,8 @@ def _without_share(limit: Measure) -> str:
 
 def _moved(now: Measure, before: Measure) -> str:
     moved_frac = change_frac(now, before)
+    if not now.value or not before.value:
+        return ""
     if not moved_frac:
         return '<span class="moved same">same</span>'
     is_better = (moved_frac < 0) == now.is_less_better

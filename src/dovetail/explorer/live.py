@@ -309,7 +309,7 @@ class Live:
         )
         if number != self._number and has_limit:
             return
-        if not has_limit and self.shown is not None and len(now.measures) > 1:
+        if not has_limit and self.shown is not None and now.fits:
             old = tuple(replace(one, note=WORKING) for one in self.shown.measures if one.key == LIMIT)
             now = replace(now, measures=(*now.measures[:2], *old, *now.measures[2:]))
         self.shown, self.shown_of, self.before = now, state, before

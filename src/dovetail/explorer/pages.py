@@ -7,11 +7,14 @@ from typing import Protocol
 from fastapi import Request
 from nicegui import ui
 
+from dovetail.explorer.accuracy_page import AccuracyView
 from dovetail.explorer.answers import found_for_state, prepared, result_of
 from dovetail.explorer.catalogue import chip_groups, cluster_groups, model_groups
+from dovetail.explorer.chip_page import ChipView
 from dovetail.explorer.compare_page import CompareView
 from dovetail.explorer.frame import Site
 from dovetail.explorer.hardware_page import HardwareView
+from dovetail.explorer.network_page import NetworkView
 from dovetail.explorer.plan_page import PlanView
 from dovetail.explorer.search_page import SearchView
 from dovetail.explorer.searches import Searches
@@ -65,6 +68,18 @@ def add_pages(settings: Settings, workers: Workers, searches: Searches) -> None:
     @ui.page("/hardware", response_timeout=CONNECT_S)
     async def hardware(request: Request) -> None:
         await _begin(HardwareView(site, request.query_params.multi_items()))
+
+    @ui.page("/chip", response_timeout=CONNECT_S)
+    async def chip(request: Request) -> None:
+        await _begin(ChipView(site, request.query_params.multi_items()))
+
+    @ui.page("/network", response_timeout=CONNECT_S)
+    async def network(request: Request) -> None:
+        await _begin(NetworkView(site, request.query_params.multi_items()))
+
+    @ui.page("/accuracy", response_timeout=CONNECT_S)
+    async def accuracy(request: Request) -> None:
+        await _begin(AccuracyView(site, request.query_params.multi_items()))
 
     @ui.page("/compare", response_timeout=CONNECT_S)
     async def compare(request: Request) -> None:

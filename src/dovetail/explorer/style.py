@@ -129,6 +129,9 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 .rename {{ display: grid; grid-template-columns: minmax(0, 24rem) auto; gap: .8rem; align-items: end;
   justify-content: start; }}
 .rename .act {{ margin-bottom: .8rem; }}
+.triple {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); gap: 0 .8rem;
+  max-width: 48rem; }}
+.strip {{ display: flex; gap: 1rem; align-items: baseline; }}
 .question {{ color: var(--dim); margin: 0 0 1rem; }}
 .meter {{ display: block; height: .45rem; border-radius: .3rem; background: var(--line); margin: .3rem 0 .2rem;
   overflow: hidden; }}

@@ -10,6 +10,7 @@ from nicegui import ui
 from dovetail.api.progress import PlanStanding
 from dovetail.explorer.elements import box, button, choice_field, markup, options_html, put_text, text_field, words
 from dovetail.explorer.figures import cards_html, short
+from dovetail.explorer.frame import PageFrame
 from dovetail.explorer.live import AS_PLANNED, Live, gap_words
 from dovetail.explorer.views import chips_html, stages_html
 from dovetail.units import format_s
@@ -148,3 +149,29 @@ class Keeping:
 
 def _ignore(_: str) -> None:
     """A name is read when it is used."""
+
+
+class Strip:
+    """One line of what a page is about: the question of the plan page, and what that comes to."""
+
+    def __init__(self, live: Live, frame: PageFrame) -> None:
+        self._live, self._frame = live, frame
+        with box("strip", "div", id="result") as self._box:
+            self._told = markup("", "p", "question")
+            self._cancel = button("Cancel", live.cancel, is_quiet=True, id="cancel-plan")
+
+    def show(self) -> None:
+        live = self._live
+        self._cancel.set_visibility(live.busy is not None)
+        if live.busy is not None:
+            self._told.content = escape(f"Planning {live.busy.what}: {_progress_words(live)}")
+            return
+        if live.shown is None:
+            return
+        by_key = {one.key: one for one in live.shown.measures}
+        figures = ", ".join(f"{by_key[key].shown}" for key in ("step", "memory") if key in by_key)
+        chips = ", ".join(f"{one.label} {one.value}" for one in live.shown.chips[:4])
+        link = f'<a href="{escape(self._frame.address("/", live.session.query))}">change it on Plan</a>'
+        self._told.content = f"<b>{escape(live.shown.title)}</b>: {escape(figures)}; {escape(chips)} ({link})"
+        self._box.props["data-ready"] = "1"
+        self._box.update()
