@@ -186,13 +186,18 @@ def show_section(section: Section, mode: Mode) -> None:
             )
 
 
-def show_chart(chart: Chart, mode: Mode) -> ui.plotly:
-    """A figure that can be looked at and read: what it shows in words, and its numbers as a table."""
+def show_chart(chart: Chart, mode: Mode, *, is_whole: bool = True) -> ui.plotly:
+    """A figure that can be looked at and read: what it shows in words, and its numbers as a table.
+
+    One that still changes is not whole: it has its title alone.
+    """
     with box("chart-box", "figure", aria_label=chart.alt):
         words(chart.title, "h3")
         found = ui.plotly(drawn(chart, mode)).classes("w-full plot").style(box_style(chart.figure))
         found.props["role"] = "img"
         found.props["aria-label"] = chart.alt
+        if not is_whole:
+            return found
         words(chart.alt, "figcaption")
         saved = download_html(f"{chart.name}.csv", _csv(chart.table), "Download as CSV")
         markup(f"<details><summary>Numbers of this chart</summary>{saved}{tables_html((chart.table,))}</details>")

@@ -1,4 +1,4 @@
-"""A front on a page: a chart to press, and the point that was pressed, whole."""
+"""A front on a page: a chart to press, the systems on all their axes, and the one that was pressed, whole."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class FrontView:
             words(front.title, "h2")
             words(front.said[0], "p", "note")
             rest = "".join(f"<li>{escape(said)}</li>" for said in front.said[1:])
-            markup(f"<details><summary>What the figures are of</summary><ul>{rest}</ul></details>")
+            markup(f"<details><summary>How it was searched</summary><ul>{rest}</ul></details>")
             with box("pair"):
                 options = {"": [(str(index), name) for index, name in enumerate(front.axes)]}
                 choice_field("across", "Across", options, str(self._across), self._turn("_across"))
@@ -60,13 +60,15 @@ class FrontView:
         self._detail.clear()
         with self._detail, box("panel", "section", aria_label="The system", aria_live="polite", id="open-point"):
             words(f"System {point + 1} of {len(self._front.points):,}: {own.brief}", "h2")
+            with box("row"):
+                for state in own.states:
+                    if state.model:
+                        address = self._frame.address("/", query_of(state))
+                        words(f"Open it on Plan with {state.model}", "a", href=address)
+                        words("Draw its chip", "a", href=self._frame.address("/chip", query_of(state)))
+                    else:
+                        words("Its model is of a file, and cannot be opened by name.", "p", "note")
             markup(tables_html((own.system,), under=own.system.title))
-            for state in own.states:
-                if state.model:
-                    address = self._frame.address("/", query_of(state))
-                    words(f"Turn this system's hardware with {state.model}", "a", href=address)
-                else:
-                    words("Its model is of a file, and cannot be opened by name.", "p", "note")
 
     def draw(self) -> None:
         """Draws anew, as after a change of colours."""

@@ -93,7 +93,8 @@ def _prepare(app: Any, settings: Settings, ready: Ready, own_store: str, *, open
     from dovetail.explorer.work import Workers
 
     begin_warm()
-    workers, searches = Workers(), Searches(settings.store or own_store)
+    workers = Workers()
+    searches = Searches(settings.store or own_store, is_read_only=settings.is_read_only)
     app.add_middleware(Guard, settings=settings)
     add_pages(settings, workers, searches)
 
