@@ -50,6 +50,7 @@ def style_of(colours: Mapping[str, str], scope: str) -> str:
         f"{scope} .dv-dot{{fill:{ink};stroke:{ink}}}",
         f"{scope} .dv-paper{{fill:{paper}}}",
         f"{scope} .dv-edge{{stroke:{paper}}}",
+        f"{scope} .dv-halo{{paint-order:stroke;stroke:{paper};stroke-width:3px;stroke-linejoin:round}}",
     )
     return "".join(rules)
 
@@ -603,7 +604,7 @@ class _Drawing:
         left = {"start": 0.0, "middle": half / 2, "end": half}[anchor]
         x = min(max(x, left + 2), self.width_px - (half - left) - 2)
         style = f"font-size:{size:g}px" + (f";fill:{font['color']}" if "color" in font else "")
-        return _text(x, y + drop, lines, anchor, style=style)
+        return _text(x, y + drop, lines, anchor, "" if "color" in font else "dv-halo", style=style)
 
     # The legend.
 
