@@ -257,9 +257,7 @@ def _framework_bests(
     return _bests(found.question, job.cluster, request, context)
 
 
-def framework_bests(
-    job_request: JobRequest, request: PlanRequest, context: SearchContext
-) -> tuple[FrameworkBest, ...]:
+def framework_bests(job_request: JobRequest, request: PlanRequest, context: SearchContext) -> tuple[FrameworkBest, ...]:
     """The best plan that each framework runs as printed, without a search of the whole space."""
     job, _ = open_job_of(job_request)
     with countable(), placed_in(job_request.spec):

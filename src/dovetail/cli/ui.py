@@ -39,9 +39,7 @@ def ui(
     answer(host, port, store, is_read_only=is_read_only, opens_browser=opens, as_json=as_json)
 
 
-def answer(
-    host: str, port: int, store: str, *, opens_browser: bool, as_json: bool, is_read_only: bool = False
-) -> None:
+def answer(host: str, port: int, store: str, *, opens_browser: bool, as_json: bool, is_read_only: bool = False) -> None:
     """Serves the pages, and says where."""
     from dovetail.cli.screen import show_json, write
     from dovetail.explorer.server import MISSING, serve

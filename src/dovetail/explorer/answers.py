@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
@@ -28,7 +29,7 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster
 from dovetail.parallel.plan import Plan
 from dovetail.report.charts.chart import Chart
-from dovetail.report.charts.plans import plans_compared
+from dovetail.report.charts.plan_scatter import plans_scatter
 from dovetail.report.labels import gain, likely, percent, plan_in_brief
 from dovetail.report.launchers.framework_bests import FrameworkBest
 from dovetail.report.limits import WAITS
@@ -39,8 +40,12 @@ from dovetail.search.planners.ranking import Choice, NothingFits, Ranked
 from dovetail.workload.model import Model
 
 DEFAULT_OBJECTIVE = "time"
-NUM_ALTERNATIVES = 12
-WAIT_WORDS = {name: words for name, (words, _) in WAITS.items()} | {"compute": "compute", "host": "waiting for the host"}
+NUM_ALTERNATIVES, NUM_SPREAD = 12, 60
+MOST_SPREAD_S = 8.0  # a search that took longer is not repeated for more dots
+WAIT_WORDS = {name: words for name, (words, _) in WAITS.items()} | {
+    "compute": "compute",
+    "host": "waiting for the host",
+}
 _COPIES = "data_parallel:"  # the line of a plan's text that says how many copies there are
 
 
@@ -66,6 +71,7 @@ class Found:
     gap_frac: float = 0.0
     alternatives: tuple[Alternative, ...] = ()
     charts: tuple[Chart, ...] = ()
+    took_s: float = 0.0
 
 
 def job_of_state(state: State) -> OpenJob:
@@ -196,7 +202,9 @@ def found_for_state(state: State, tell: Tell | None = None, objective: str = DEF
     job = job_as_turned(state)
     asked = _job_request(state, job.workload.model, altered_cluster(state, job))
     wanted = PlanRequest(objective=objective, top=NUM_ALTERNATIVES).changed(**state.requested)
+    began_s = time.monotonic()
     best, answer = best_plan(asked, wanted, CallContext(tell=tell or _no_progress))
+    took_s = time.monotonic() - began_s
     if isinstance(answer, NothingFits):
         return Found(plan=plan_text(best.plan), said="No plan fits; this is the one that needs least memory.")
     residuals = load_residuals()
@@ -206,8 +214,18 @@ def found_for_state(state: State, tell: Tell | None = None, objective: str = DEF
         said=f"Best of {answer.tally.num_plans:,} plans, {gap}.",
         gap_frac=answer.gap_frac,
         alternatives=tuple(_alternative(answer, one, residuals) for one in answer.ranking),
-        charts=(plans_compared(answer),),
+        charts=plans_scatter(answer, residuals),
+        took_s=took_s,
     )
+
+
+def spread_for_state(state: State, tell: Tell) -> tuple[Chart, ...]:
+    """More plans by time and memory, for the front of both: those that a search by time alone leaves far behind too."""
+    job = job_as_turned(state)
+    asked = _job_request(state, job.workload.model, altered_cluster(state, job))
+    wanted = PlanRequest(objective=DEFAULT_OBJECTIVE, top=NUM_SPREAD).changed(**state.requested)
+    _, answer = best_plan(asked, wanted, CallContext(tell=tell))
+    return () if isinstance(answer, NothingFits) else plans_scatter(answer, load_residuals())
 
 
 def _alternative(found: Choice, one: Ranked, residuals: Sequence[Residual]) -> Alternative:

@@ -76,9 +76,7 @@ class _Design:
 def compared(pins: Sequence[State]) -> Compared:
     """A column for each design; what is wrong with one stands in its column."""
     designs, names = [_design(pin) for pin in pins], names_of(pins)
-    jobs = [
-        ComparedJob(settings=(("job", name),), result=one.result) for name, one in zip(names, designs, strict=True)
-    ]
+    jobs = [ComparedJob(settings=(("job", name),), result=one.result) for name, one in zip(names, designs, strict=True)]
     return Compared(
         names=names,
         figures=(*_figure_rows(designs), *_chances(designs)),
@@ -116,9 +114,7 @@ def _design(state: State) -> _Design:
 
 def _fact_rows(designs: Sequence[_Design]) -> tuple[Row, ...]:
     keys = dict.fromkeys(key for one in designs for key in one.facts)
-    return tuple(
-        Row(label=key, cells=tuple(Cell(shown=one.facts.get(key, ABSENT)) for one in designs)) for key in keys
-    )
+    return tuple(Row(label=key, cells=tuple(Cell(shown=one.facts.get(key, ABSENT)) for one in designs)) for key in keys)
 
 
 def _figure_rows(designs: Sequence[_Design]) -> tuple[Row, ...]:

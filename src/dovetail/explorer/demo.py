@@ -9,6 +9,7 @@ import json
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl
 
 from dovetail.explorer.fronts import Front, FrontPoint, front_of_report
@@ -38,8 +39,8 @@ def demo_front() -> Front:
     )
 
 
-def _point(kept: dict[str, list[object]]) -> FrontPoint:
-    rows = tuple((str(label), str(value)) for label, value in kept["rows"])  # type: ignore[misc]
+def _point(kept: dict[str, Any]) -> FrontPoint:
+    rows = tuple((str(row[0]), str(row[1])) for row in kept["rows"])
     return FrontPoint(
         figures=tuple(float(str(value)) for value in kept["figures"]),
         brief=str(kept["brief"]),
@@ -83,7 +84,7 @@ def written_demo() -> str:
 
 
 def _spread(points: Sequence[FrontPoint]) -> list[FrontPoint]:
-    ordered = sorted(points, key=lambda one: one.figures)
+    ordered = sorted(points, key=lambda one: one.figures, reverse=True)
     places = sorted({round(place * (len(ordered) - 1) / (NUM_POINTS - 1)) for place in range(NUM_POINTS)})
     return [ordered[place] for place in places]
 

@@ -199,9 +199,18 @@ def show_chart(chart: Chart, mode: Mode, *, is_whole: bool = True) -> ui.plotly:
         if not is_whole:
             return found
         words(chart.alt, "figcaption")
-        saved = download_html(f"{chart.name}.csv", _csv(chart.table), "Download as CSV")
-        markup(f"<details><summary>Numbers of this chart</summary>{saved}{tables_html((chart.table,))}</details>")
+        with box("save"):
+            saved = download_html(f"{chart.name}.csv", _csv(chart.table), "Download as CSV")
+            markup(f"<details><summary>Numbers of this chart</summary>{saved}{tables_html((chart.table,))}</details>")
+            button("Save picture", _saving(chart, mode), is_quiet=True, aria_label=f"Save {chart.title} as SVG")
     return found
+
+
+def _saving(chart: Chart, mode: Mode) -> Handler:
+    def save() -> None:
+        ui.download.content(chart.to_svg(mode=mode).encode(), f"{chart.name}.svg")
+
+    return save
 
 
 def drawn(chart: Chart, mode: Mode) -> dict[str, Any]:

@@ -8,12 +8,13 @@ from typing import Any
 
 from nicegui import ui
 
-from dovetail.explorer.elements import box, choice_field, drawn, markup, tables_html, words
+from dovetail.explorer.elements import box, choice_field, drawn, markup, show_chart, tables_html, words
 from dovetail.explorer.frame import PageFrame
 from dovetail.explorer.fronts import Front
 from dovetail.explorer.state import query_of
 from dovetail.report.charts.chart import Chart, axis, layout
 from dovetail.report.charts.palette import BLUE, VERMILLION
+from dovetail.report.charts.parallel_coordinates import Coordinate, importances, parallel_coordinates
 from dovetail.report.labels import number
 from dovetail.report.table import Table
 
@@ -30,6 +31,14 @@ class FrontView:
 
     def show(self) -> None:
         front = self._front
+        with box("overlaid"):
+            self._show_front(front)
+            self._detail = ui.element("div")
+        self._designs = ui.element("div").classes("overlaid")
+        self.open(self.point)
+        self._show_designs()
+
+    def _show_front(self, front: Front) -> None:
         with box("panel", "section", aria_label="Front"):
             words(front.title, "h2")
             words(front.said[0], "p", "note")
@@ -46,8 +55,6 @@ class FrontView:
             self._choice = choice_field(
                 "point", "Open a point", {"": self._options()}, str(self.point), lambda text: self.open(whole(text))
             )
-        self._detail = ui.element("div")
-        self.open(self.point)
 
     def open(self, point: int) -> None:
         """Shows one system whole, with links that open it on the first page."""
@@ -73,12 +80,21 @@ class FrontView:
     def draw(self) -> None:
         """Draws anew, as after a change of colours."""
         self._plot.update_figure(self._figure())
+        self._show_designs()
+
+    def _show_designs(self) -> None:
+        """All systems at once: a line for each across its knobs, and how much each knob matters."""
+        self._designs.clear()
+        with self._designs:
+            for chart in design_charts(self._front):
+                with box("panel", "section"):
+                    show_chart(chart, self._frame.mode)
 
     def _turn(self, name: str) -> Callable[[str], None]:
         def turn(text: str) -> None:
             if 0 <= whole(text) < len(self._front.axes):
                 setattr(self, name, whole(text))
-                self.draw()
+                self._plot.update_figure(self._figure())
 
         return turn
 
@@ -100,6 +116,20 @@ class FrontView:
 
     def _figure(self) -> dict[str, Any]:
         return drawn(front_chart(self._front, self._across, self._up, self.point), self._frame.mode)
+
+
+def design_charts(front: Front) -> tuple[Chart, ...]:
+    """Parallel coordinates of the front's knobs, and their importances for the first axis."""
+    if not front.knobs:
+        return ()
+    knobs = [
+        Coordinate(name=name, values=tuple(one.knobs[place] for one in front.points))
+        for place, name in enumerate(front.knobs)
+    ]
+    name, _, unit = front.axes[0].partition(", ")
+    score = Coordinate(name=name, values=tuple(one.figures[0] for one in front.points), unit=unit)
+    lines = parallel_coordinates(knobs, score, is_more_better=front.is_more_better[0])
+    return (*lines, *importances(knobs, score))
 
 
 PRESSED = "(event) => { const at = event?.points?.[0]; if (at) emit(at.pointIndex ?? at.pointNumber); }"

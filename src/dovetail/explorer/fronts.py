@@ -40,6 +40,9 @@ KNOB_WORDS = {
 }
 
 
+PER_DEVICE = ("area", "power", "cost")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontPoint:
     """A system that no other beats: what it comes to on each axis, what it is, and a state for each of its models."""
@@ -72,11 +75,7 @@ def front_of_report(report: FrontReport) -> Front:
     return Front(
         title=sentence(report),
         said=(proof(report), *notes(report)),
-        axes=tuple(
-            f"{axis} {'per device' if _is_per_device(axis, shared) else 'of all devices' if axis in taken else ''}".strip()
-            + f", {report.unit(axis)}"
-            for axis in axes
-        ),
+        axes=tuple(_axis_label(report, axis, shared) for axis in axes),
         is_more_better=tuple(axis not in taken for axis in axes),
         points=tuple(_point(report, one, knobs, shared) for one in report.found.systems),
         knobs=tuple(KNOB_WORDS[name] for name in knobs),
@@ -85,7 +84,7 @@ def front_of_report(report: FrontReport) -> Front:
 
 def _is_per_device(axis: str, num_devices: set[int]) -> bool:
     """Whether an axis is told of one device: area, power and cost, where all systems have as many."""
-    return len(num_devices) == 1 and axis in ("area", "power", "cost")
+    return len(num_devices) == 1 and axis in PER_DEVICE
 
 
 def _on(report: FrontReport, axis: str, one: FrontSystem, num_devices: set[int]) -> float:
@@ -99,16 +98,26 @@ def _point(report: FrontReport, one: FrontSystem, knobs: Sequence[str], shared: 
     return FrontPoint(
         figures=tuple(_on(report, axis, one, shared) for axis in report.found.axes),
         brief=system_in_brief(system),
-        system=_system_table(report, one, system, plans),
+        system=_system_table(report, one, system, plans, shared),
         states=tuple(design_state(case, word, plan) for case, plan in zip(cases, plans, strict=True)),
         knobs=tuple(float(system[name]) for name in knobs),
     )
 
 
-def _system_table(report: FrontReport, one: FrontSystem, system: dict[str, float], plans: list[Plan]) -> Table:
+def _axis_label(report: FrontReport, axis: str, shared: set[int]) -> str:
+    """An axis with its unit, and of how many devices it is."""
+    of = "" if axis not in PER_DEVICE else " per device" if _is_per_device(axis, shared) else " of all devices"
+    return f"{axis}{of}, {report.unit(axis)}"
+
+
+def _system_table(
+    report: FrontReport, one: FrontSystem, system: dict[str, float], plans: list[Plan], shared: set[int]
+) -> Table:
     told_system = as_labels(report.question.base, system)
     knobs = [(KNOB_WORDS.get(name, name), _shown(value)) for name, value in told_system.items()]
-    figures = [(f"{axis}, {report.unit(axis)}", number(report.on(axis, one))) for axis in report.found.axes]
+    figures = [
+        (_axis_label(report, axis, shared), number(_on(report, axis, one, shared))) for axis in report.found.axes
+    ]
     told = [
         (f"plan for {case.name}", f"{plan_in_brief(plan)}; {own.step_s:.4g} s per step")
         for case, own, plan in zip(report.question.cases, one.score.cases, plans, strict=True)
@@ -117,7 +126,7 @@ def _system_table(report: FrontReport, one: FrontSystem, system: dict[str, float
 
 
 def _shown(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:,.10g}"
+    return value if isinstance(value, str) else f"{value:,.6g}"
 
 
 def design_state(case: Case, word: str, plan: Plan) -> State:

@@ -44,7 +44,7 @@ class Busy:
 def best_so_far(now: Progress) -> str:
     """The best plan that a search has told of, as text; empty before one fits."""
     for standing in now.standing:
-        if isinstance(standing, PlanStanding) and getattr(standing, 'best', ()) and not standing.framework:
+        if isinstance(standing, PlanStanding) and getattr(standing, "best", ()) and not standing.framework:
             return plan_text(standing.best[0].plan)
     return ""
 
@@ -73,7 +73,8 @@ class Live:
         self.shown_of = session.state  # the state that `shown` is of
         self.before: Measures = ()
         self.found: Found | None = None
-        self.found_of = ""  # the question that `found` answers
+        self.found_state = session.state  # what `found` answers
+        self.found_of = ""  # its key; empty where the search was stopped
         self.busy: Busy | None = None
         self.words = ""  # of the address, of this page alone
         self.on_job: Act = _nothing
@@ -122,15 +123,17 @@ class Live:
             await self._planned()
 
     async def edit(self, option: str, words: str) -> None:
-        """One decision of the plan by hand."""
+        """One decision of the plan by hand; where it cannot be, the field goes back to what the plan has."""
+        is_done = False
         with self._frame.refusing():
             self._check_planned()
             key = f"edit {option} {words} {self.state.key}"
             state, now = await self._site.workers.answer(self.asker, key, edited_shown, self.state, option, words)
             self._site.workers.keep(f"figures False {state.key}", now)
             await self._use(state)
-            return
-        self.on_job()  # the field goes back to what the plan has
+            is_done = True
+        if not is_done:
+            self.on_job()
 
     async def use(self, plan: str) -> None:
         """Another plan, as text."""
@@ -218,16 +221,15 @@ class Live:
     async def _planned(self) -> None:
         self._number += 1
         number, asked = self._number, replace(self.state, plan="")
-        if self.busy is not None:
-            self._site.workers.leave(self.asker, self.busy.key)
+        self._site.workers.leave_all(self.asker)
         workers, key = self._site.workers, f"plan {asked.key}"
         what = f"{self.job.workload.model.name} on {devices_label(self.job.cluster)}" if self.job is not None else ""
-        known: Found | None = workers.known(key)
+        known = workers.known(key)
         if known is None:
             self.busy = Busy(what=what, key=key, num_before=workers.num_waiting)
             self.on_busy()
         try:
-            found = known or await workers.search(self.asker, key, self._progress(key), found_for_state, asked)
+            found: Found = known or await workers.search(self.asker, key, self._progress(key), found_for_state, asked)
         except Cancelled:
             if number == self._number:
                 await self._cancelled()
@@ -238,7 +240,7 @@ class Live:
                 self.on_busy()
             raise
         if number == self._number:
-            self.busy, self.found, self.found_of = None, found, asked.key
+            self.busy, self.found, self.found_of, self.found_state = None, found, asked.key, asked
             self.session = replace(self.session, state=self.state.with_plan(found.plan))
             await self._settled()
 
@@ -338,8 +340,7 @@ class Live:
 
     def _leave(self) -> None:
         """The tab is gone: nobody waits for what it asked."""
-        if self.busy is not None:
-            self._site.workers.leave(self.asker, self.busy.key)
+        self._site.workers.leave_all(self.asker)
 
     def keep(self) -> None:
         """The session into the address and the links of other pages."""

@@ -30,7 +30,9 @@ class NetworkView:
         said = {name: value[:40] for name, value in query}
         first = Collective()
         self._asked = Collective(
-            name=said.get("collective", first.name), size=said.get("size", first.size), over=said.get("over", first.over)
+            name=said.get("collective", first.name),
+            size=said.get("size", first.size),
+            over=said.get("over", first.over),
         )
         self._found: NetworkShown | None = None
 

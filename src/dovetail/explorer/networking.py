@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dovetail.api.networks import timeline_of
 from dovetail.comm.events.recording import Watch
 from dovetail.comm.one_collective import COLLECTIVES, CollectiveJob, network_answer, why_no_library
 from dovetail.errors import InvalidInput, did_you_mean
@@ -14,9 +13,10 @@ from dovetail.explorer.state import State
 from dovetail.files.network import network_of, sizes_bytes
 from dovetail.hardware.cluster import Cluster
 from dovetail.report.charts.chart import Chart
+from dovetail.report.charts.chunks import chunks_over_time
 from dovetail.report.charts.link_load import LinkLoad, link_load
 from dovetail.report.charts.network_use import network_use
-from dovetail.report.charts.tracks import tracks_chart
+from dovetail.report.charts.topology import collective_topology, step_topology
 from dovetail.report.labels import percent
 from dovetail.units import format_bytes, format_rate, format_s
 
@@ -54,8 +54,10 @@ def network_shown(state: State, asked: Collective) -> NetworkShown:
         raise InvalidInput("the network of a cluster of several pools is not drawn; choose one of equal devices")
     names = tuple(one.name for one in cluster.topology.dimensions)
     if asked.over != ALL and asked.over not in names:
-        raise InvalidInput(f"no dimension of {cluster.name} is named {asked.over[:40]!r}{did_you_mean(asked.over, names)}")
-    step = network_use(result) if isinstance(result, Outcome) else ()
+        raise InvalidInput(
+            f"no dimension of {cluster.name} is named {asked.over[:40]!r}{did_you_mean(asked.over, names)}"
+        )
+    step = (*step_topology(result), *network_use(result)) if isinstance(result, Outcome) else ()
     said, charts, note = _collective(cluster, asked)
     return NetworkShown(dimensions=names, step=step, said=said, collective=charts, note=note)
 
@@ -82,8 +84,8 @@ def _collective(cluster: Cluster, asked: Collective) -> tuple[str, tuple[Chart, 
         f" {format_rate(answer.bus_bytes_per_s, 'B/s')} bus bandwidth{bound}."
     )
     loads = [LinkLoad(dimension=o.dimension, mean_frac=o.mean_frac, most_frac=o.most_frac) for o in answer.loads]
-    charts = (link_load(loads),) if loads else ()
+    charts = (*collective_topology(answer), *((link_load(loads),) if loads else ()))
     if not is_watched:
         note = f"Chunks are followed on up to {MOST_WATCHED} devices; choose one dimension to see them."
         return said, charts, note
-    return said, (*charts, tracks_chart(timeline_of(answer)[:8], "chunks", "Links over time")), ""
+    return said, (*charts, *chunks_over_time(answer)), ""

@@ -8,7 +8,15 @@ from typing import Any
 from nicegui import ui
 
 from dovetail.errors import DovetailError
-from dovetail.explorer.answers import Alternative, FrameworkRow, LaunchText, frameworks_for_state, launch_of_state
+from dovetail.explorer.answers import (
+    MOST_SPREAD_S,
+    Alternative,
+    FrameworkRow,
+    LaunchText,
+    frameworks_for_state,
+    launch_of_state,
+    spread_for_state,
+)
 from dovetail.explorer.degrees import Degrees
 from dovetail.explorer.elements import (
     PLACE,
@@ -117,7 +125,9 @@ class PlanView:
         with self._tabs:
             for name, label in TABS.items():
                 is_open = "true" if name == self._tab else "false"
-                found = words(label, "button", "tab", type="button", role="tab", id=f"tab-{name}", aria_selected=is_open)
+                found = words(
+                    label, "button", "tab", type="button", role="tab", id=f"tab-{name}", aria_selected=is_open
+                )
                 found.props["aria-controls"] = "tab"
                 found.on("click", self._opening(name), js_handler="() => emit()")
 
@@ -153,7 +163,7 @@ class PlanView:
             return
         self._drawn = key
         if self._tab == "plans":
-            self._show_plans()
+            await self._show_plans(key)
         elif self._tab == "launch":
             await self._show_launch(key)
         else:
@@ -168,19 +178,35 @@ class PlanView:
         self._body.clear()
         return self._body
 
-    def _show_plans(self) -> None:
-        """The scatter of plans, and why each of them loses."""
-        live, found = self._live, self._live.found
+    async def _show_plans(self, key: str) -> None:
+        """The scatter of plans, and why each of them loses; more plans for the scatter where that takes no long."""
+        live, found, spread = self._live, self._live.found, self._live.found_of
+        more = self._site.workers.known(f"spread {spread}")
         with self._fresh_body(), box("panel", "section"):
             words("Other plans, and why they lose", "h2")
             if found is None or not found.alternatives:
-                words("This plan came with the address. Search for the best one to see what else there is.", "p", "note")
+                words(
+                    "This plan came with the address. Search for the best one to see what else there is.", "p", "note"
+                )
                 button("Best plan", live.replan, id="plan-search")
                 return
-            for chart in found.charts:
-                show_chart(chart, self.frame.mode)
+            with ui.element("div") as scatter:
+                for chart in more or found.charts:
+                    show_chart(chart, self.frame.mode)
             table = markup(plans_html(found.alternatives, live.state.plan), "div", "scroll")
             table.on("click", lambda event: self._use(event.args), js_handler=PLACE)
+        if more is None and spread and found.took_s < MOST_SPREAD_S:
+            asked = live.found_state
+            try:
+                made = f"spread {spread}"
+                more = await self._site.workers.search(live.asker, made, lambda _: None, spread_for_state, asked)
+            except Cancelled:
+                return
+            if key == self._drawn and more:
+                scatter.clear()
+                with scatter:
+                    for chart in more:
+                        show_chart(chart, self.frame.mode)
 
     async def _use(self, place: Any) -> None:
         found = self._live.found

@@ -30,7 +30,9 @@ from dovetail.report.charts.convergence import convergence
 from dovetail.report.charts.trail import Trail
 from dovetail.units import format_duration, format_s
 
-LEAD = "Find a better plan, chip or front of chips. A search goes on when you close the page; its address finds it again."
+LEAD = (
+    "Find a better plan, chip or front of chips. A search goes on when you close the page; its address finds it again."
+)
 LOOK_S = 0.25
 NOTHING = "Choose what to look for and press Start. Below is a study that ships with Dovetail."
 NUMBER = "search"
@@ -142,8 +144,8 @@ class SearchView:
     def _look(self) -> None:
         search = self._search
         if search is None:
-            told = "This server is read-only: searches are not started here." if self._is_read_only else NOTHING
-            self._show("Nothing is running", told, is_running=False)
+            why = "This server is read-only: searches are not started here." if self._is_read_only else NOTHING
+            self._show("Nothing is running", why, is_running=False)
             self._bar.set_visibility(False)
             return
         search.look()
@@ -185,9 +187,7 @@ class SearchView:
         is_running = is_running or (self._is_read_only and self._search is None)
         can_resume = self._search is not None and self._search.status == CANCELLED
         label = "Resume" if can_resume else "Start"
-        hint = (
-            "What was scored is kept: Resume goes on from there." if can_resume and self.asked.kind != PLAN else ""
-        )
+        hint = "What was scored is kept: Resume goes on from there." if can_resume and self.asked.kind != PLAN else ""
         if self._start.content != label:
             self._start.content = label
         if self._hint.content != hint:

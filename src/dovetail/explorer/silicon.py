@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from dovetail.errors import DovetailError
@@ -28,6 +29,14 @@ from dovetail.report.table import Table
 from dovetail.search.codesign.systems import system_of
 from dovetail.search.codesign.waterfall import PARTS
 from dovetail.units import format_s
+
+FACTS: tuple[tuple[str, str, Callable[[Chip], float]], ...] = (
+    ("HBM capacity", "bytes", lambda one: one.hbm.capacity_bytes),
+    ("HBM bandwidth", "bytes_per_s", lambda one: one.hbm.bandwidth_bytes_per_s),
+    ("SRAM", "bytes", lambda one: one.sram.capacity_bytes),
+    ("clock", "hz", lambda one: one.clock_hz),
+    ("power limit", "w", lambda one: one.tdp_w),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +79,7 @@ def _facts(chip: Chip, other: Chip, dtype: str) -> Table:
 
     rows = (
         (f"peak, {dtype}", rate(chip), rate(other)),
-        *(
-            (label, figure_label(of(chip), unit), figure_label(of(other), unit))
-            for label, unit, of in (
-                ("HBM capacity", "bytes", lambda one: one.hbm.capacity_bytes),
-                ("HBM bandwidth", "bytes_per_s", lambda one: one.hbm.bandwidth_bytes_per_s),
-                ("SRAM", "bytes", lambda one: one.sram.capacity_bytes),
-                ("clock", "hz", lambda one: one.clock_hz),
-                ("power limit", "w", lambda one: one.tdp_w),
-            )
-        ),
+        *((label, figure_label(of(chip), unit), figure_label(of(other), unit)) for label, unit, of in FACTS),
     )
     return Table(title="Figures", columns=("", chip.name, other.name), rows=rows, align="lrr")
 
@@ -87,7 +87,8 @@ def _facts(chip: Chip, other: Chip, dtype: str) -> Table:
 def _why_none(state: State) -> str:
     if state.factors or state.design:
         return "This plan does not fit on the way from one to the other, so the gain cannot be split into parts."
-    return "This is the chip as it is. Change its figures on Hardware, or open a design of Search, to see what each part of the change gives."
+    way = "Change its figures on Hardware, or open a design of Search"
+    return f"This is the chip as it is. {way}, to see what each part of the change gives."
 
 
 def gain_chart(state: State) -> tuple[Chart, ...]:
@@ -101,7 +102,7 @@ def gain_chart(state: State) -> tuple[Chart, ...]:
     first_s = steps[0][1]
     gains = [first_s / step_s - 1.0 for _, step_s in steps]
     labels = [label for label, _ in steps[1:]]
-    added = [now - before for before, now in zip(gains, gains[1:], strict=False)]
+    added = [now - before for before, now in itertools.pairwise(gains)]
     figure = ranked(
         [*labels, "together"],
         [*added, gains[-1]],

@@ -116,8 +116,9 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 .sliders {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(16rem, 1fr)); gap: .1rem 1.5rem; }}
 .keeping {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: 0 .8rem; }}
 .keeping .row, .keeping .note {{ grid-column: 1 / -1; }}
-.code {{ background: var(--ground); border: 1px solid var(--line); border-radius: .5rem; padding: .8rem; margin: .5rem 0;
-  overflow: auto; max-height: 28rem; font: 13px/1.5 ui-monospace, Menlo, Consolas, monospace; white-space: pre; }}
+.code {{ background: var(--ground); border: 1px solid var(--line); border-radius: .5rem; padding: .8rem;
+  margin: .5rem 0; overflow: auto; max-height: 28rem; font: 13px/1.5 ui-monospace, Menlo, Consolas, monospace;
+  white-space: pre; }}
 .sr {{ position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }}
 .dv button.act.small {{ min-height: 1.8rem; padding: .1rem .6rem; font-size: .88rem; font-weight: 500; }}
 .designs {{ width: 100%; table-layout: fixed; }} .designs thead th {{ font-size: 1.05rem; color: var(--ink); }}
@@ -125,13 +126,17 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 .designs td {{ overflow-wrap: anywhere; }} .designs td b {{ font-weight: 600; font-variant-numeric: tabular-nums; }}
 .designs td .note {{ display: block; }}
 .designs .group th {{ color: var(--dim); font-weight: 600; padding-top: .9rem; }}
-.overlaid {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(34rem, 100%), 1fr)); gap: 0 1.25rem; }}
+.overlaid {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(28rem, 100%), 1fr)); gap: 0 1.25rem;
+  align-items: start; }}
 .rename {{ display: grid; grid-template-columns: minmax(0, 24rem) auto; gap: .8rem; align-items: end;
   justify-content: start; }}
 .rename .act {{ margin-bottom: .8rem; }}
 .triple {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); gap: 0 .8rem;
   max-width: 48rem; }}
 .strip {{ display: flex; gap: 1rem; align-items: baseline; }}
+.save {{ display: flex; gap: .8rem; align-items: flex-start; justify-content: space-between; }}
+.dv .save > button.act {{ min-height: 1.8rem; padding: .1rem .6rem; font-size: .85rem; flex: none;
+  border-color: var(--line); font-weight: 400; margin: .3rem 0; }}
 .question {{ color: var(--dim); margin: 0 0 1rem; }}
 .meter {{ display: block; height: .45rem; border-radius: .3rem; background: var(--line); margin: .3rem 0 .2rem;
   overflow: hidden; }}
@@ -164,6 +169,7 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 @media (max-width: 60rem) {{
   .two {{ display: flex; flex-direction: column; align-items: stretch; gap: 0; }}
   .two > .side {{ display: contents; }}
+  .first, .second, .third, .last {{ min-width: 0; max-width: 100%; }}
   .first {{ order: 1; }} .second {{ order: 2; }} .third {{ order: 3; }} .last {{ order: 4; }}
   .beside {{ display: block; }}
   .beside > .stick {{ top: 0; z-index: 5; margin: 0 -.7rem .8rem; }}
@@ -184,7 +190,7 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
   .cards [data-key=step] strong, .cards [data-key=memory] strong {{ font-size: 1.35rem; }}
   .stages:not(.many) {{ flex-wrap: wrap; }} .stages:not(.many) li {{ flex: 1 0 6.5rem; }}
   .top nav {{ flex-wrap: nowrap; overflow-x: auto; flex: 1 1 100%; order: 3; }}
-  .top nav a {{ padding: .3rem .5rem; }}
+  .top nav a {{ padding: .3rem .5rem; white-space: nowrap; flex: none; }}
   .designs {{ table-layout: auto; }} .designs thead th:first-child {{ width: auto; }}
   .designs td {{ min-width: 9rem; white-space: normal !important; overflow-wrap: normal; }}
   .rename {{ grid-template-columns: 1fr; gap: 0; }}

@@ -11,13 +11,17 @@ from dovetail.accuracy.residuals import Residual
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Outcome
 from dovetail.explorer.answers import prepared, result_of
+from dovetail.explorer.figures import between
 from dovetail.explorer.state import State
+from dovetail.files.published_runs import load_published_runs
 from dovetail.files.residuals import load_residuals
 from dovetail.hardware.heterogeneous import devices_label
 from dovetail.report.charts.chart import Chart, axis, layout, said
 from dovetail.report.charts.palette import ORANGE, PALE, SERIES
+from dovetail.report.charts.published import Asked, published_scatter
 from dovetail.report.labels import percent
 from dovetail.report.table import Table
+from dovetail.units import format_s
 
 NUM_NEAREST = 12
 MOST_NAMED = 6  # publishers with a colour of their own
@@ -43,9 +47,17 @@ def trusted(state: State) -> Trusted:
     bounds = interval_of(result.workload, result.cluster, result.plan, result.step.step_s, rows)
     what = f"{result.workload.model.name} on {devices_label(result.cluster)}"
     return Trusted(
-        said=f"{what}: {percent(CONFIDENCE_FRAC, 0)} interval {bounds.bounds}, {bounds.evidence}.",
+        said=(
+            f"{what}: {percent(CONFIDENCE_FRAC, 0)} interval"
+            f" {between(format_s(bounds.lower_s), format_s(bounds.upper_s))}, {bounds.evidence}."
+        ),
         lacking=found.lacking,
-        charts=(errors_chart(rows, found.rows, result.cluster.num_devices, found.half_width, what),),
+        charts=(
+            published_scatter(
+                load_published_runs(), Asked(name=what, step_s=float(result.step.step_s), interval=bounds)
+            ),
+            errors_chart(rows, found.rows, result.cluster.num_devices, found.half_width, what),
+        ),
         runs=_nearest(found.rows, result.cluster.num_devices),
     )
 
@@ -79,12 +91,15 @@ def errors_chart(
     return Chart(
         name="published-errors",
         title="Measured over predicted step time of published runs",
-        alt=f"Of the {len(like)} published runs most like it, {percent(within, 0)} took {low:.2f} to {high:.2f} times what is predicted.",
+        alt=(
+            f"Of the {len(like)} published runs most like it, {percent(within, 0)} took {low:.2f} to {high:.2f} times"
+            " what is predicted."
+        ),
         figure={
             "data": data,
             "layout": layout(
                 height=460,
-                xaxis=axis("devices", type="log", dtick="D1"),
+                xaxis=axis("devices", type="log", tickvals=[2**power for power in range(3, 15)]),
                 yaxis=axis("measured / predicted", type="log", tickvals=[0.5, 0.7, 1, 1.4, 2, 3], rangemode="tozero"),
                 shapes=[
                     {"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": 1, "y1": 1, "line": {"width": 1}},

@@ -195,7 +195,7 @@ def sections(state: State, tab: str) -> tuple[Section, ...]:
 
 def _timeline(outcome: Outcome) -> tuple[Section, ...]:
     charts = pipeline_timeline(outcome)
-    none = "" if charts else "One stage: there is no pipeline, and no bubble."
+    none = "" if charts else "This step has too many passes to draw one by one."
     return (
         Section(title="The pipeline over one step", charts=charts, sentences=(none,) if none else ()),
         Section(title="Memory over one step", charts=memory_over_time(outcome)),

@@ -254,9 +254,14 @@ class Workers:
         """`asker` waits for `key` no more; where nobody does, it is cancelled."""
         if key in self._asked:
             task, lane = self._asked[key]
-            task.tells.pop(asker, None)
-            if not task.tells:
+            if task.tells.pop(asker, None) is not None and not task.tells:
                 lane.cancel(task)
+
+    def leave_all(self, asker: str) -> None:
+        """`asker` waits for no search any more."""
+        for key, (_, lane) in tuple(self._asked.items()):
+            if lane is self._heavy:
+                self.leave(asker, key)
 
     def _put(self, asker: str, lane: Lane, limit_s: float, act: Callable[..., Any], args: tuple[Any, ...]) -> Task:
         loop = asyncio.get_running_loop()
