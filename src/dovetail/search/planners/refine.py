@@ -7,7 +7,8 @@ for some of its layers or all. What is proven of a base plan, in this order:
 1. Bounded away: a lower bound of its step, whatever its layers and recompute, is above the best plan
    (`step_lower_bounds`).
 2. Closed: every cut whose slowest stage leaves room below the best plan was evaluated, or its pipeline, exact, together
-   with the least that is exchanged and updated once a step, is above the best plan.
+   with the least that is exchanged and updated once a step, is above the best plan; or some paths of the pipeline are,
+   whatever the cut (`path_diagram`).
 3. Neither: too many cuts, kinds of layers that may end in too many ways, several chunks of interleaved kinds a stage,
    chunks on two stages, or the budget is used up. Then only its bound counts, and the gap is what the least of these
    leaves open.
@@ -36,19 +37,23 @@ from dovetail.search.planners.bounds.step_lower_bounds import (
     step_bounds,
 )
 from dovetail.search.planners.candidates import Found
-from dovetail.search.planners.cuts.mix_cuts import MixTable, has_few_patterns, mix_table, wanted_mixes
+from dovetail.search.planners.cuts.mix_cuts import MAX_CUTS, MixTable, has_few_patterns, mix_table, wanted_mixes
+from dovetail.search.planners.cuts.path_diagram import paths_of
 from dovetail.search.planners.cuts.per_step_costs import per_step_of_cuts_s
 from dovetail.search.planners.cuts.plan_stages import PlanStages
 from dovetail.search.planners.cuts.stage_cuts import StageTable, stage_table
 from dovetail.search.planners.cuts.stage_options import layer_range, stage_options, with_policies
 from dovetail.search.planners.mixes import StageLayers
 from dovetail.step.assembly import Assembly, by_stages, stage_shape_group
+from dovetail.step.pipelines import schedule_name
 from dovetail.step.plan_table import PlanContext, plan_context
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.optimizer import Precision
 
 MAX_EVALUATED = 32  # cuts of a base plan, to close it
 FEW_EVALUATED = 4  # cuts that are sooner evaluated than told apart by what they exchange and update
+FEW_LISTED = 2_000  # cuts that are sooner timed one by one than bounded together
+MAX_PATHS = 24  # of a pipeline, after those that it begins with, to close a base plan
 FEW_AT_ONCE, MANY_AT_ONCE = 16, 96  # refined together, before the next look at the best: more as fewer improve it
 
 
@@ -61,6 +66,9 @@ class Job:
     precision: Precision
     policies: tuple[int, ...]  # recompute that a stage may use
 
+
+# Paths of pipelines by their schedule, stages, microbatches and interleave.
+KnownPaths = dict[tuple[str, int, int, int], FloatArray]
 
 ProgressReport = Callable[
     [int, int, float, float], None
@@ -89,12 +97,13 @@ def refined(job: Job, bases: BasePlans, best_s: float, num_most: int, report: Pr
     queue = order[np.array([_is_refinable(job.graph, bases.plans, int(row)) for row in order], dtype=bool)]
     bounds_s = bases.bounds_s.copy()
     found: list[Found] = []
+    known: KnownPaths = {}
     num_done = 0
     while num_done < min(num_most, len(queue)) and bases.bounds_s[queue[num_done]] < best_s:
         num_next = min(max(FEW_AT_ONCE, num_done), MANY_AT_ONCE)
         rows = queue[num_done : min(num_done + num_next, num_most)]
         rows = rows[bases.bounds_s[rows] < best_s]
-        found_here, bounds_s[rows] = _refine(job, bases.at(rows), best_s)
+        found_here, bounds_s[rows] = _refine(job, bases.at(rows), best_s, known)
         found += found_here
         num_done += len(rows)
         best_s = min([best_s, *(each.step_s for each in found_here)])
@@ -128,33 +137,87 @@ def _is_refinable(graph: Graph, plans: Plans, row: int) -> bool:
     return len(layer_blocks(graph)) == 1 or has_few_patterns(plans.plan(row), graph)
 
 
-def _refine(job: Job, bases: BasePlans, best_s: float) -> tuple[list[Found], FloatArray]:
+def _refine(job: Job, bases: BasePlans, best_s: float, known: KnownPaths) -> tuple[list[Found], FloatArray]:
     """The best plan found of each of `bases`, where one fits; what none of its plans is below, infinite if closed."""
     context = plan_context(job.graph, with_policies(bases.plans, job.policies), job.cluster, job.precision)
     found: list[Found] = []
     bounds_s = bases.bounds_s.copy()
     passes = context.num_microbatches[:: len(job.policies)]
     for index, table in enumerate(_tables(job, context, bases.plans, (best_s - bases.per_step_s) / passes)):
-        row, per_step_s, lower_bound_s = index * len(job.policies), float(bases.per_step_s[index]), np.inf
-        more, is_closed = _closed(context, row, table, per_step_s, best_s)
-        if not is_closed:  # a better plan leaves fewer cuts that could win
-            more += _proposed(context, row, table)
-            best_s = min([best_s, *(each.step_s for each in more)])
-            once_by_option_s = cache(partial(_per_step_by_option_s, context, row, table))
-            for few in _fewer(table, best_s, once_by_option_s):
-                pace_bounds = few.lower_bounds_s(best_s, per_step_s, once_by_option_s)
-                more += [_found(context, row, few, cut) for cut in pace_bounds.cuts]
-                best_s = min([best_s, *(each.step_s for each in more)])
-                last, is_closed = _closed(context, row, few, per_step_s, best_s, pace_bounds.pace_below_s(best_s))
-                more += last
-                lower_bound_s = pace_bounds.least_s
-                if is_closed:
-                    break
+        row, per_step_s = index * len(job.policies), float(bases.per_step_s[index])
+        if isinstance(table, MixTable) and table.has_paths:
+            more, lower_bound_s = _closed_by_paths(context, row, table, per_step_s, best_s, known)
+        else:
+            more, lower_bound_s = _closed_by_paces(context, row, table, per_step_s, best_s)
         best_s = min([best_s, *(each.step_s for each in more)])
         found += more
-        lower_bound_s = np.inf if is_closed else lower_bound_s
         bounds_s[index] = max(bounds_s[index], lower_bound_s * (1 - ROUNDING_TOLERANCE))
     return found, bounds_s
+
+
+def _closed_by_paces(
+    context: PlanContext, row: int, table: StageTable | MixTable, per_step_s: float, best_s: float
+) -> tuple[list[Found], float]:
+    """Plans found of a base plan, and what none of its plans is below; infinite where none is faster than the best."""
+    more, is_closed = _closed(context, row, table, per_step_s, best_s)
+    lower_bound_s = np.inf
+    if not is_closed:  # a better plan leaves fewer cuts that could win
+        more += _proposed(context, row, table)
+        best_s = min([best_s, *(each.step_s for each in more)])
+        once_by_option_s = cache(partial(_per_step_by_option_s, context, row, table))
+        for few in _fewer(table, best_s, once_by_option_s):
+            pace_bounds = few.lower_bounds_s(best_s, per_step_s, once_by_option_s)
+            more += [_found(context, row, few, cut) for cut in pace_bounds.cuts]
+            best_s = min([best_s, *(each.step_s for each in more)])
+            last, is_closed = _closed(context, row, few, per_step_s, best_s, pace_bounds.pace_below_s(best_s))
+            more += last
+            lower_bound_s = pace_bounds.least_s
+            if is_closed:
+                break
+    return more, np.inf if is_closed else lower_bound_s
+
+
+def _closed_by_paths(
+    context: PlanContext, row: int, table: MixTable, per_step_s: float, best_s: float, known: KnownPaths
+) -> tuple[list[Found], float]:
+    """As `_closed_by_paces`, of layers of several kinds: few cuts are listed, many bounded by paths of the pipeline.
+
+    The cut that comes closest to the bound is evaluated, and its longest path is one more that bounds all others.
+    """
+    stages = table.stages
+    ways = table.ways((best_s - per_step_s) / stages.num_passes - stages.paid_s)
+    if ways.num_cuts <= FEW_LISTED:
+        more, is_closed = _closed(context, row, table, per_step_s, best_s)
+        if is_closed:
+            return more, np.inf
+    more = _proposed(context, row, table) if ways.num_cuts > MAX_CUTS else []
+    best_s = min([best_s, *(each.step_s for each in more)])
+    shape = (schedule_name(stages.plan), stages.plan.pipeline_parallel, stages.num_microbatches, stages.plan.interleave)
+    paths = known[shape] if shape in known else table.start_paths(ways)
+    once_s, lower_bound_s, has_once = np.full(len(stages.options.stage), per_step_s), 0.0, False
+    for _ in range(MAX_PATHS):
+        below_s = best_s * (1 - ROUNDING_TOLERANCE)
+        least = table.least_path(ways, paths, once_s, below_s)
+        lower_bound_s = max(lower_bound_s, least.lower_bound_s)
+        if least.lower_bound_s >= below_s:
+            lower_bound_s = np.inf
+            break
+        if not has_once:
+            once_s = np.maximum(once_s, _per_step_by_option_s(context, row, table))
+            has_once = True
+            continue
+        steps_s = stages.steps_s(least.cuts) + per_step_of_cuts_s(context, row, stages, least.cuts)
+        nearest = int(steps_s.argmin())
+        is_better = steps_s[nearest] < below_s
+        if is_better:
+            more.append(_found(context, row, table, least.cuts[nearest]))
+            best_s = min(best_s, more[-1].step_s)
+        new = np.concatenate([paths_of(stages, cut) for cut in least.cuts])
+        num_known, paths = len(paths), np.unique(np.concatenate([paths, new]), axis=0)
+        if len(paths) == num_known and not is_better:
+            break
+    known[shape] = paths
+    return more, lower_bound_s
 
 
 def _fewer(

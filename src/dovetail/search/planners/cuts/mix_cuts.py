@@ -14,6 +14,7 @@ import numpy as np
 
 from dovetail.parallel.layout import layers_per_chunk, stage_counts
 from dovetail.parallel.plan import Plan
+from dovetail.search.planners.cuts.path_diagram import CONVEX, Diagram, Edges, along_paths_s, diagram, paths_of
 from dovetail.search.planners.cuts.plan_stages import PaceLowerBounds, PlanStages
 from dovetail.search.planners.cuts.stage_options import StageOptions
 from dovetail.search.planners.mixes import (
@@ -27,6 +28,7 @@ from dovetail.search.planners.mixes import (
     num_patterns_at_most,
     patterns,
 )
+from dovetail.step.pipelines import schedule_name
 from dovetail.workload.graph import BoolArray, FloatArray, Graph, IntArray
 
 MAX_CUTS = 65_536  # that are looked at to prove that none is faster
@@ -35,15 +37,11 @@ _TIME_TOLERANCE = 1e-9  # of the pace that leaves room for a stage: a low that r
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Edges:
-    """From one stage's states to the next one's, by an option's row."""
+class Ways:
+    """Cuts as ways from the first stage to the last: edges by stage, of one pattern after the other."""
 
-    start: IntArray
-    end: IntArray
-    row: IntArray
-
-    def at(self, places: IntArray) -> _Edges:
-        return _Edges(start=self.start[places], end=self.end[places], row=self.row[places])
+    programs: tuple[list[Edges], ...]
+    num_cuts: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -88,15 +86,40 @@ class MixTable:
 
     def within(self, pace_s: float) -> IntArray | None:
         """Options of all cuts of which no stage takes longer than `pace_s`; None where there are too many to list."""
-        found, num_found = [], 0
-        for steps in self._programs(pace_s):
-            steps, num_here = _alive(steps)
-            num_found += num_here
-            if num_found > MAX_CUTS:
-                return None
-            found.append(_listed(steps))
+        ways = self.ways(pace_s)
+        if ways.num_cuts > MAX_CUTS:
+            return None
         empty = np.empty((0, len(self.rows)), dtype=np.int64)
-        return np.unique(np.concatenate([empty, *found]), axis=0)
+        return np.unique(np.concatenate([empty, *map(_listed, ways.programs)]), axis=0)
+
+    def ways(self, pace_s: float) -> Ways:
+        """All cuts of which no stage takes longer than `pace_s`, as edges, and how many these are."""
+        programs = [_alive(steps) for steps in self._programs(pace_s)]
+        return Ways(
+            programs=tuple(steps for steps, num_cuts in programs if num_cuts),
+            num_cuts=sum(num_cuts for _, num_cuts in programs),
+        )
+
+    @property
+    def has_paths(self) -> bool:
+        """Whether its step is the longest of paths that each add up stage by stage."""
+        return schedule_name(self.stages.plan) in CONVEX
+
+    def start_paths(self, ways: Ways) -> FloatArray:
+        """Longest paths near the cut whose stages take least together, and where one of its stages is slower."""
+        time_s = self.stages.options.time_s
+        [steps, *_] = ways.programs
+        rows = _walked(steps, time_s, _values(steps, time_s, np.add))
+        return np.unique(paths_of(self.stages, rows, has_slow=True), axis=0)
+
+    def least_path(self, ways: Ways, paths: FloatArray, per_step_s: FloatArray, below_s: float) -> Diagram:
+        """What no cut is below by these paths and by what its options add once a step, and cuts that come close."""
+        along_s, bound_s, cuts = along_paths_s(self.stages, paths), below_s, []
+        for steps in ways.programs:
+            found = diagram(steps, along_s, paths, per_step_s, below_s)
+            bound_s = min(bound_s, found.lower_bound_s)
+            cuts.append(found.cuts)
+        return Diagram(lower_bound_s=bound_s, cuts=np.concatenate(cuts))
 
     def plan_of(self, rows: IntArray) -> Plan:
         """The plan whose stages are these options."""
@@ -110,7 +133,7 @@ class MixTable:
         is_even = chunks == layers_per_chunk(self.graph.num_layers, plan)
         return self.stages.plan_of(rows, () if is_even else chunks)
 
-    def _programs(self, pace_s: float) -> list[list[_Edges]]:
+    def _programs(self, pace_s: float) -> list[list[Edges]]:
         """Of every pattern the edges from all layers to none, stage by stage, by options within the pace."""
         options, counts = self.stages.options, kind_counts(self.graph)
         rows = [some[options.time_s[some] <= pace_s] for some in self.rows]
@@ -173,7 +196,7 @@ def _grid(counts: IntArray, may_hold: BoolArray) -> StageLayers:
     return StageLayers(counts=mixes, start=np.zeros(len(mixes), dtype=np.int64))
 
 
-def _ordered_program(order: LayerOrder, options: StageOptions, rows: list[IntArray]) -> list[_Edges]:
+def _ordered_program(order: LayerOrder, options: StageOptions, rows: list[IntArray]) -> list[Edges]:
     """Edges where kinds are interleaved: from the position of a stage's first layer to that of the next stage's."""
     position, found = np.zeros(1, dtype=np.int64), []
     for stage, stage_rows in enumerate(rows):
@@ -187,11 +210,11 @@ def _ordered_program(order: LayerOrder, options: StageOptions, rows: list[IntArr
         if not len(start):
             return []
         position, place = np.unique(end[start, option], return_inverse=True)
-        found.append(_Edges(start=start, end=place.reshape(-1), row=stage_rows[option]))
+        found.append(Edges(start=start, end=place.reshape(-1), row=stage_rows[option]))
     return found
 
 
-def _program(pattern: Pattern, mixes: IntArray, rows: list[IntArray], counts: IntArray) -> list[_Edges]:
+def _program(pattern: Pattern, mixes: IntArray, rows: list[IntArray], counts: IntArray) -> list[Edges]:
     """Edges of one pattern; none where no cut has it."""
     sizes = np.cumprod([1, *(counts[:-1] + 1)])
     # what stages behind must hold at least; and whether one of them may hold any
@@ -212,11 +235,11 @@ def _program(pattern: Pattern, mixes: IntArray, rows: list[IntArray], counts: In
         after = after[start, option]
         _, first, end = np.unique(after @ sizes, return_index=True, return_inverse=True)
         left = after[first]
-        found.append(_Edges(start=start, end=end.reshape(-1), row=stage_rows[option]))
+        found.append(Edges(start=start, end=end.reshape(-1), row=stage_rows[option]))
     return found
 
 
-def _values(steps: list[_Edges], time_s: FloatArray, join: Callable[..., FloatArray]) -> list[FloatArray]:
+def _values(steps: list[Edges], time_s: FloatArray, join: Callable[..., FloatArray]) -> list[FloatArray]:
     """The least that each state's way to the end takes, its stages' times joined by sum or by maximum."""
     values = [np.zeros(1)]
     for edges, num_states in zip(reversed(steps), reversed(_num_states(steps)), strict=True):
@@ -226,12 +249,12 @@ def _values(steps: list[_Edges], time_s: FloatArray, join: Callable[..., FloatAr
     return values
 
 
-def _num_states(steps: list[_Edges]) -> list[int]:
+def _num_states(steps: list[Edges]) -> list[int]:
     """States before each stage, some of which may have no way on."""
     return [1, *(int(edges.end.max(initial=0)) + 1 for edges in steps[:-1])]
 
 
-def _walked(steps: list[_Edges], time_s: FloatArray, values: list[FloatArray]) -> IntArray:
+def _walked(steps: list[Edges], time_s: FloatArray, values: list[FloatArray]) -> IntArray:
     """The options of the way with the least sum."""
     state, chosen = 0, []
     for edges, value in zip(steps, values[1:], strict=True):
@@ -242,10 +265,10 @@ def _walked(steps: list[_Edges], time_s: FloatArray, values: list[FloatArray]) -
     return np.array(chosen)
 
 
-def _alive(steps: list[_Edges]) -> tuple[list[_Edges], int]:
+def _alive(steps: list[Edges]) -> tuple[list[Edges], int]:
     """The edges that lie on a way to the end, and how many ways there are."""
     num_paths = np.ones(1)
-    kept: list[_Edges] = []
+    kept: list[Edges] = []
     for edges, num_states in zip(reversed(steps), reversed(_num_states(steps)), strict=True):
         paths_onward = num_paths[edges.end]
         before = np.zeros(num_states)
@@ -255,7 +278,7 @@ def _alive(steps: list[_Edges]) -> tuple[list[_Edges], int]:
     return kept, int(min(num_paths[0], 2.0**53))
 
 
-def _listed(steps: list[_Edges]) -> IntArray:
+def _listed(steps: list[Edges]) -> IntArray:
     """The options of every way, ways by stages."""
     state, chosen = np.zeros(1, dtype=np.int64), np.zeros((1, 0), dtype=np.int64)
     for edges in steps:
