@@ -15,14 +15,15 @@ CARD = 'data-key="step"'
 SOCKET = "/_nicegui_ws/socket.io"
 _ELEMENTS = re.compile(r"String\.raw`(.*?)`", re.DOTALL)
 _CLIENT = re.compile(r"'client_id': '([0-9a-f-]+)'")
-_STEP = re.compile(CARD + r".*?<strong>(.*?)</strong>", re.DOTALL)
+_STEP = re.compile(CARD + r' data-value="(.*?)"')
 
 
 class User:
     """One tab; `turn` comes back once the figures it changed were told."""
 
-    def __init__(self, address: str, state: str) -> None:
+    def __init__(self, address: str, state: str, path: str = "/") -> None:
         """`address` is what `dovetail ui` printed; its token is shown as the browser's cookie is."""
+        self._path = path
         self._url, _, token = address.partition("/?token=")
         self._cookie = {"Cookie": f"dovetail-{urlsplit(self._url).port}={token}"}
         self._state = state
@@ -76,7 +77,7 @@ class User:
         return await self.shown(wait_s)
 
     def _page(self) -> str:
-        asked = urllib.request.Request(f"{self._url}/?{self._state}", headers=self._cookie)
+        asked = urllib.request.Request(f"{self._url}{self._path}?{self._state}", headers=self._cookie)
         with urllib.request.urlopen(asked, timeout=60) as answer:
             return str(answer.read().decode())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from nicegui import ui
 
@@ -23,7 +24,7 @@ class HardwareView:
     def __init__(self, site: Site, query: list[tuple[str, str]]) -> None:
         self._site, self._query = site, query
         self.frame = PageFrame("/hardware", query)
-        self._drawn = ""
+        self._drawn = self._sliders_of = ""
 
     def build(self) -> None:
         with self.frame.shown("Hardware", LEAD), box("beside"):
@@ -40,7 +41,7 @@ class HardwareView:
                     self._turns = Turns(self)
                     with box("row"):
                         button("Re-plan", live.replan, id="plan-anew")
-                        button("Reset", live.reset, is_quiet=True, id="reset")
+                        button("Reset", self._reset, is_quiet=True, id="reset")
                     words("Re-plan searches the best plan for the hardware as changed.", "p", "note")
                 with box("panel", "section", aria_label="Keep and compare"):
                     words("Keep and compare", "h2")
@@ -51,7 +52,7 @@ class HardwareView:
         self.frame.on_mode = self._draw_anew
         with self.frame.refusing():
             live.read_job()
-            self._show_sliders()
+            live.show_known()
             session_of(self._query)
 
     async def begin(self) -> None:
@@ -67,12 +68,19 @@ class HardwareView:
 
     def _show_job(self) -> None:
         self._keeping.show()
-        if not self._live.state.factors:
-            self._show_sliders()
+        self._show_sliders()
+
+    async def _reset(self) -> None:
+        self._sliders_of = ""  # back to the middle
+        await self._live.reset()
 
     def _show_sliders(self) -> None:
-        if self._live.job is not None:
-            self._turns.show(self._live.state, self._live.job)
+        """Of another question other sliders; those that a hand may be on stay."""
+        state, job = self._live.state, self._live.job
+        own = replace(state, plan="", factors={}).key
+        if job is not None and own != self._sliders_of:
+            self._sliders_of = own
+            self._turns.show(state, job)
 
     def _draw_anew(self) -> None:
         self._drawn = ""

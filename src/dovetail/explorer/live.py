@@ -99,6 +99,21 @@ class Live:
         self.job = job_of_state(self.state)
         self.on_job()
 
+    def show_known(self) -> None:
+        """What somebody asked before, at once: with the page itself, before its tab is connected."""
+        workers = self._site.workers
+        if not self.state.plan:
+            found = workers.known(f"plan {self.state.key}")
+            if found is None:
+                return
+            self.found, self.found_of, self.found_state = found, self.state.key, self.state
+            self.session = replace(self.session, state=self.state.with_plan(found.plan))
+        now = workers.known(f"figures True {self.state.key}")
+        if now is not None and not self.session.reference:
+            self.shown, self.shown_of = now, self.state
+            self.on_job()
+            self.on_figures()
+
     async def begin(self) -> None:
         """Shows what the address asks for; called once the browser listens."""
         await (self._settled() if self.state.plan else self._planned())

@@ -63,6 +63,7 @@ class PlanView:
         self._drawn = ""  # what the tab shows, by its key
         self._rows: tuple[FrameworkRow, ...] = ()
         self._rows_of = ""
+        self._table: ui.html | None = None  # of plans, while their tab is open
 
     def build(self) -> None:
         with self.frame.shown("Plan", LEAD), box("two"):
@@ -99,6 +100,7 @@ class PlanView:
         self._show_tabs()
         with self.frame.refusing():
             live.read_job()
+            live.show_known()
             session_of(self._query, (TAB, FRAMEWORK))
 
     async def begin(self) -> None:
@@ -158,8 +160,11 @@ class PlanView:
         live = self._live
         if not live.state.plan or live.shown is None:
             return
-        key = f"{self._tab} {self._framework} {self.frame.mode} {live.state.key}"
+        of = live.found_of if self._tab == "plans" else live.state.key
+        key = f"{self._tab} {self._framework} {self.frame.mode} {of}"
         if key == self._drawn:
+            if self._tab == "plans" and self._table is not None and live.found is not None:
+                self._table.content = plans_html(live.found.alternatives, live.state.plan)
             return
         self._drawn = key
         if self._tab == "plans":
@@ -176,6 +181,7 @@ class PlanView:
 
     def _fresh_body(self) -> Any:
         self._body.clear()
+        self._table = None
         return self._body
 
     async def _show_plans(self, key: str) -> None:
@@ -193,8 +199,8 @@ class PlanView:
             with ui.element("div") as scatter:
                 for chart in more or found.charts:
                     show_chart(chart, self.frame.mode)
-            table = markup(plans_html(found.alternatives, live.state.plan), "div", "scroll")
-            table.on("click", lambda event: self._use(event.args), js_handler=PLACE)
+            self._table = markup(plans_html(found.alternatives, live.state.plan), "div", "scroll")
+            self._table.on("click", lambda event: self._use(event.args), js_handler=PLACE)
         if more is None and spread and found.took_s < MOST_SPREAD_S:
             asked = live.found_state
             try:
@@ -332,4 +338,5 @@ def frameworks_html(rows: tuple[FrameworkRow, ...]) -> str:
 
 
 def _use_button(place: int, what: str) -> str:
-    return f'<button type="button" class="act quiet small" data-place="{place}" aria-label="Show {escape(what)}">Show</button>'
+    label = f'aria-label="Show {escape(what)}"'
+    return f'<button type="button" class="act quiet small" data-place="{place}" {label}>Show</button>'

@@ -108,7 +108,7 @@ class Keeping:
     """Names a design, keeps it to be compared, and chooses what figures are compared with."""
 
     def __init__(self, live: Live) -> None:
-        self._live = live
+        self._live, self._named = live, ""
         with box("keeping", "div"):
             self._choice = choice_field("reference", "Compare with", self._groups(), self._chosen(), live.compare_with)
             self._name = text_field("design-name", "Name of this design", "", _ignore, maxlength="40")
@@ -120,7 +120,9 @@ class Keeping:
     def show(self) -> None:
         live = self._live
         self._choice.content = options_html(self._groups(), self._chosen())
-        put_text(self._name, live.default_name)
+        if self._named != live.default_name:
+            self._named = live.default_name
+            put_text(self._name, self._named)
         names = ", ".join(pin.name or "unnamed" for pin in live.session.pins)
         self._pinned.content = escape(f"Kept: {names}. See Compare." if names else "")
 
