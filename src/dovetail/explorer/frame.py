@@ -105,7 +105,10 @@ class PageFrame:
 
     async def _learn_mode(self) -> None:
         """Asks the browser which it shows, where it is left to the system."""
-        is_dark = await ui.run_javascript("document.body.classList.contains('body--dark')", timeout=10)
+        try:
+            is_dark = await ui.run_javascript("document.body.classList.contains('body--dark')", timeout=10)
+        except TimeoutError:  # the tab was closed meanwhile
+            return
         self._set_mode(bool(is_dark))
 
     def _set_mode(self, is_dark: bool) -> None:

@@ -1,8 +1,8 @@
 """Who may ask: every request and every socket passes here before anything else sees it.
 
-Refused are hosts that are not this one (DNS rebinding), requests that another site's page sends (by their Origin, and by
-the Sec-Fetch headers that browsers add to all they ask for), bodies larger than an upload may be, and whoever has not
-shown the token: other users of this machine too.
+Refused are hosts that are not this one (DNS rebinding), requests that another site's page sends (by their Origin, and
+by the Sec-Fetch headers of browsers), bodies larger than an upload may be, and whoever has not shown the token: other
+users of this machine too.
 """
 
 from __future__ import annotations
