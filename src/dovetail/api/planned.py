@@ -38,7 +38,7 @@ from dovetail.report.plain import Record
 from dovetail.report.planned import PlanReportContext, nothing_sentence, of_best, planned_figures, sentence
 from dovetail.report.table import Table
 from dovetail.search.objectives import objectives
-from dovetail.search.planners.candidates import Tally
+from dovetail.search.planners.candidates import Candidate, Tally
 from dovetail.search.planners.constraints import are_stages_even, overruled, space_under
 from dovetail.search.planners.even_plans import PlanProgress
 from dovetail.search.planners.planner import PlanSearchResult, search_plans
@@ -172,7 +172,7 @@ def _found(
     with countable(), placed_in(job_request.spec):
         question = question_of(job, request)
         if framework:
-            kept, result = _kept_to(framework, version, question, request, context, history)
+            kept, result = _kept_to(framework, version, question, request, context, history, request.top)
             return job, notes, choice(kept, result)
         question = replace(question, cluster=_with_margin(job.cluster, framework_of(job.cluster), request))
         return job, notes, choice(question, _searched(question, request, context, history))
@@ -221,25 +221,32 @@ def _kept_to(
     request: PlanRequest,
     context: SearchContext,
     history: list[Mark],
+    num_best: int,
 ) -> tuple[Question, PlanSearchResult]:
-    """The search kept to what a framework runs, with the workload as it trains it; the best of its ways to do so."""
+    """The search kept to what a framework runs, with the workload as it trains it; the best of its ways to do so.
+
+    Where one plan is wanted, each way to train is searched only for plans faster than those of the ways before it.
+    """
     cluster, objective = question.cluster, question.objective
     if isinstance(cluster, HeterogeneousCluster):
         message = f"plans that {framework} runs are searched for on clusters of equal devices"
         raise NotModelled(f"{message}; leave --framework out for {cluster.name}", "framework")
     cluster = _with_margin(cluster, framework, request)
     assert isinstance(cluster, Cluster), cluster
-    usd, found = cluster_usd(cluster, objective), []
+    usd, found, limit_s = cluster_usd(cluster, objective), [], math.inf
     for space in runnable_spaces(framework, version, question.workload, cluster, question.constraints):
-        with context.planning(objective, usd) as progress:
+        with context.planning(objective, usd, framework) as progress:
             result = search_runnable_plans(
                 space,
                 cluster,
                 objective,
-                num_best=request.top,
+                num_best=num_best,
                 cluster_usd=usd,
                 progress=_kept(progress, usd, history),
+                limit_s=limit_s,
             )
+        if result.best and num_best == 1 and objective.aspect == "time":
+            limit_s = min(limit_s, result.best[0].step_s)
         found.append((replace(question, workload=space.workload, cluster=cluster, space=space.space), result))
     kept, result = min(found, key=lambda pair: pair[1].best[0].score if pair[1].best else math.inf)
     if not result.best and result.tally.num_fitting:
@@ -290,7 +297,7 @@ def _framework_best(
     version = launchers[name].versions[0]
     none = FrameworkBest(framework=name, version=version)
     try:
-        kept, result = _kept_to(name, version, replace(question, cluster=cluster), request, context, [])
+        kept, result = _kept_to(name, version, replace(question, cluster=cluster), request, context, [], num_best=1)
     except DovetailError as error:
         return replace(none, refusal=error.message)
     if not result.best:
@@ -347,10 +354,18 @@ def question_of(job: OpenJob, request: PlanRequest) -> Question:
 def _kept(progress: PlanProgress, cluster_usd: float, history: list[Mark]) -> PlanProgress:
     """A watch that also keeps what a search tells of itself; the cuts of stages come after all plans met."""
 
-    def keep(num_done: int, num_all: int, tally: Tally, score: float, bound_s: float = 0.0, /) -> None:
+    def keep(
+        num_done: int,
+        num_all: int,
+        tally: Tally,
+        score: float,
+        bound_s: float = 0.0,
+        best: tuple[Candidate, ...] = (),
+        /,
+    ) -> None:
         num_plans = tally.num_plans + (num_done if bound_s else 0)
         history.append(Mark(num_done=num_plans, best=score / cluster_usd, bound=bound_s))
-        progress(num_done, num_all, tally, score, bound_s)
+        progress(num_done, num_all, tally, score, bound_s, best)
 
     return keep
 

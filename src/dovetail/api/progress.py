@@ -14,18 +14,29 @@ if TYPE_CHECKING:  # so that who only shows a bar does not import every search
     from dovetail.search.codesign.pareto import FrontStanding
     from dovetail.search.mining.miner import Standing as MiningStanding
     from dovetail.search.objectives import Objective
-    from dovetail.search.planners.candidates import Tally
+    from dovetail.search.planners.candidates import Candidate, Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStanding:
-    """How far a search for a plan is: grids of degrees done, plans seen, the best score and the bound, 0 for none."""
+    """How far a search for a plan is: grids of degrees done, plans seen, the best score and the bound, 0 for none.
+
+    `best` has the best plan so far, nothing before one fits. `framework` names whose plans alone are looked at; it is
+    empty while the whole space is searched, which comes first.
+    """
 
     num_done: int
     num_all: int
     tally: Tally
     score: float
     bound_s: float
+    best: tuple[Candidate, ...] = ()
+    framework: str = ""
+
+    @property
+    def gap_frac(self) -> float:
+        """By how much a plan may be better than the best so far; 1 while no bound is known or nothing fits."""
+        return max(0.0, 1.0 - self.bound_s / self.best[0].step_s) if self.best else 1.0
 
 
 Standing: TypeAlias = "PlanStanding | MiningStanding | JointStanding | FrontStanding"
@@ -55,7 +66,7 @@ def plan_progress(now: PlanStanding, objective: Objective, cluster_usd: float) -
         words = "bounding"
     elif now.bound_s and now.score < float("inf"):
         words += f"; cutting stages, gap {100 * max(0.0, 1 - now.bound_s * cluster_usd / now.score):.2f} %"
-    words = f"{now.tally.num_plans:,} plans; {words}"
+    words = f"{now.tally.num_plans:,} plans{f' of {now.framework}' if now.framework else ''}; {words}"
     return Progress(task="plan", words=words, num_done=now.num_done, num_all=now.num_all, standing=(now,))
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # a search for one thing need not import those for others
     from dovetail.search.codesign.pareto import FrontStanding
     from dovetail.search.mining.miner import MiningProgress
     from dovetail.search.objectives import Objective
-    from dovetail.search.planners.candidates import Tally
+    from dovetail.search.planners.candidates import Candidate, Tally
     from dovetail.search.planners.even_plans import PlanProgress
 
 Keep = Callable[[list[Scored]], None]
@@ -63,7 +63,10 @@ class SearchContext(Protocol):
     def through(self, words: str, items: Sequence[Q]) -> Iterator[Q]:
         """The items one after another; says what is done with them, and how many are done."""
 
-    def planning(self, objective: Objective, cluster_usd: float) -> AbstractContextManager[PlanProgress]: ...
+    def planning(
+        self, objective: Objective, cluster_usd: float, framework: str = ""
+    ) -> AbstractContextManager[PlanProgress]:
+        """How far a search for a plan is; `framework` names whose plans alone it looks at, if so."""
 
     def mining(self, base: str, num_most: int) -> AbstractContextManager[MiningProgress]: ...
 
@@ -104,9 +107,25 @@ class CallContext:
             yield item
 
     @contextmanager
-    def planning(self, objective: Objective, cluster_usd: float) -> Iterator[PlanProgress]:
-        def watch(num_done: int, num_all: int, tally: Tally, score: float, bound_s: float = 0.0, /) -> None:
-            now = PlanStanding(num_done=num_done, num_all=num_all, tally=tally, score=score, bound_s=bound_s)
+    def planning(self, objective: Objective, cluster_usd: float, framework: str = "") -> Iterator[PlanProgress]:
+        def watch(
+            num_done: int,
+            num_all: int,
+            tally: Tally,
+            score: float,
+            bound_s: float = 0.0,
+            best: tuple[Candidate, ...] = (),
+            /,
+        ) -> None:
+            now = PlanStanding(
+                num_done=num_done,
+                num_all=num_all,
+                tally=tally,
+                score=score,
+                bound_s=bound_s,
+                best=best,
+                framework=framework,
+            )
             self.tell(plan_progress(now, objective, cluster_usd))
 
         yield watch

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dovetail.search.codesign.pareto import FrontStanding
     from dovetail.search.mining.miner import MiningProgress
     from dovetail.search.objectives import Objective
-    from dovetail.search.planners.candidates import Tally
+    from dovetail.search.planners.candidates import Candidate, Tally
     from dovetail.search.planners.even_plans import PlanProgress
 
 CLEAR_LINE = b"\r\x1b[2K\x1b[?25h"  # ECMA-48: erase the line; and show the cursor that the bar hides
@@ -53,11 +53,11 @@ def _cleared(before: Handler, number: int, frame: FrameType | None) -> None:
 
 
 @contextmanager
-def search_progress(objective: Objective, cluster_usd: float) -> Iterator[PlanProgress]:
+def search_progress(objective: Objective, cluster_usd: float, framework: str = "") -> Iterator[PlanProgress]:
     """What a search calls as it goes on: grids done, plans a second, the best so far and the time left are shown."""
 
     def columns(rich: Any) -> Sequence[Any]:
-        done = (rich.TextColumn("searching"), rich.BarColumn(bar_width=20), rich.MofNCompleteColumn())
+        done = (rich.TextColumn(framework or "searching"), rich.BarColumn(bar_width=20), rich.MofNCompleteColumn())
         return *done, rich.TextColumn(SAID), rich.TimeRemainingColumn()
 
     with _bar(columns) as bar:
@@ -203,7 +203,15 @@ def _shown(bar: Any, objective: Objective, cluster_usd: float) -> PlanProgress:
     task = bar.add_task("searching", total=None, said="")
     begin_s = time.monotonic()
 
-    def show(num_done: int, num_all: int, tally: Tally, score: float, bound_s: float = 0.0, /) -> None:
+    def show(
+        num_done: int,
+        num_all: int,
+        tally: Tally,
+        score: float,
+        bound_s: float = 0.0,
+        _: tuple[Candidate, ...] = (),
+        /,
+    ) -> None:
         best = best_label(objective, score, cluster_usd)
         if score == float("inf") and not bound_s and not tally.num_evaluated:
             best = "bounding"

@@ -48,8 +48,10 @@ class TerminalContext:
     def through(self, words: str, items: Sequence[Q]) -> Iterator[Q]:
         return through(words, items)
 
-    def planning(self, objective: Objective, cluster_usd: float) -> AbstractContextManager[PlanProgress]:
-        return search_progress(objective, cluster_usd)
+    def planning(
+        self, objective: Objective, cluster_usd: float, framework: str = ""
+    ) -> AbstractContextManager[PlanProgress]:
+        return search_progress(objective, cluster_usd, framework)
 
     def mining(self, base: str, num_most: int) -> AbstractContextManager[MiningProgress]:
         return mining_progress(base, num_most)

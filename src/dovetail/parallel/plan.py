@@ -326,6 +326,11 @@ class Plans:
             overlap=Overlap(**{name: bool(flag) for name, flag in zip(OVERLAPS, self.overlap[row], strict=True)}),
         )
 
+    def distinct_but_for(self, *names: str) -> tuple[IntArray, IntArray]:
+        """Plans that differ in other columns than these: the first of each, and which of them every row is."""
+        columns = (getattr(self, name) for name in _COLUMNS if name not in names)
+        return distinct(*(part for column in columns for part in np.atleast_2d(column.T)))
+
     def at(self, rows: IntArray) -> Plans:
         """Some of them, in the order given."""
         columns = {name: getattr(self, name)[rows] for name in _COLUMNS}

@@ -25,19 +25,28 @@ from dovetail.workload.graph import BoolArray
 PLAN_BATCH = 150_000  # whose columns take some hundred MB
 BASES_AT_ONCE = 50_000
 MOST_TOGETHER = 3  # times as many, where they cut a model alike
-BASES_EVALUATED_AT_ONCE = 2_000  # before the next look at what they have to beat
-NUM_SAMPLED = (
-    2_000  # base plans from all over the space that are evaluated first, so that bounds have something to beat
-)
+BASES_EVALUATED_AT_ONCE = 500  # before the next look at what they have to beat
+NUM_SAMPLED = 500  # base plans from all over the space that are looked at first, so that bounds have what to beat
+SAMPLES_EVALUATED_AT_ONCE = 100
 
 
 class PlanProgress(Protocol):
     """Called as a search goes on with grids of degrees done, their number, and the best score so far.
 
-    While stages are re-partitioned, base plans are counted in place of grids, and `bound_s` is the lower bound.
+    While stages are re-partitioned, base plans are counted in place of grids, and `bound_s` is the lower bound. `best`
+    has the best plan so far, once there is one. What it raises ends the search and comes out of it.
     """
 
-    def __call__(self, num_done: int, num_all: int, tally: Tally, score: float, bound_s: float = 0.0, /) -> None: ...
+    def __call__(
+        self,
+        num_done: int,
+        num_all: int,
+        tally: Tally,
+        score: float,
+        bound_s: float = 0.0,
+        best: tuple[Candidate, ...] = (),
+        /,
+    ) -> None: ...
 
 
 PlanRules = Callable[[Plans], BoolArray]
@@ -62,7 +71,7 @@ class EvenSearch:
     """What is searched, and how many of the best are wanted.
 
     `rules`: which plans of the space count, whatever their recompute. `framework`: whose own buffers are counted; where
-    it is empty, those of what the cluster's chips run.
+    it is empty, those of what the cluster's chips run. By time, no plan is asked for that takes `limit_s` or longer.
     """
 
     job: Job
@@ -72,6 +81,7 @@ class EvenSearch:
     progress: PlanProgress
     rules: PlanRules = no_rules
     framework: str = ""
+    limit_s: float = np.inf
 
     def all_evaluated(self) -> EvenPlans:
         """Every plan of the space, whatever the objective."""
@@ -90,12 +100,16 @@ class EvenSearch:
         graph, num_devices = self.job.graph, self.job.cluster.num_devices
         bases = replace(self.space, recompute=self.space.recompute[:1])
         even, num_done, num_all = self._sampled(bases), 0, num_grids(bases, graph, num_devices)
+        self._tell(num_done, num_all, even)
         for num_batches, plans in _chunks(self._batches(bases), BASES_AT_ONCE):
             even = replace(even, tally=even.tally.met(len(plans) * len(self.job.policies)))
-            even = self._bounded(even, nesting(plans, self.job.cluster.topology), has_queue=has_queue)
+            even = self._bounded(
+                even, nesting(plans, self.job.cluster.topology), BASES_EVALUATED_AT_ONCE, has_queue=has_queue
+            )
             num_done += num_batches
             self._tell(num_done, num_all, even)
-        return even if even.best else replace(even, tally=self._with_least(even.tally))
+        is_found = even.best or np.isfinite(self.limit_s)
+        return even if is_found else replace(even, tally=self._with_least(even.tally))
 
     def _batches(self, space: PlanSpace) -> Iterator[Plans]:
         cluster = self.job.cluster
@@ -106,10 +120,10 @@ class EvenSearch:
                 yield kept
 
     def _tell(self, num_done: int, num_all: int, even: EvenPlans) -> None:
-        self.progress(num_done, num_all, even.tally, even.best[0].score if even.best else np.inf)
+        self.progress(num_done, num_all, even.tally, even.best[0].score if even.best else np.inf, 0.0, even.best[:1])
 
     def _sampled(self, bases: PlanSpace) -> EvenPlans:
-        """The best of a sample of plans from every grid; they are enumerated again later, so not counted here."""
+        """The best of a sample of plans of every grid, by bounds; all are enumerated again later, so not counted."""
         graph, num_devices = self.job.graph, self.job.cluster.num_devices
         num_per_grid = max(1, NUM_SAMPLED // max(1, num_grids(bases, graph, num_devices)))
         samples = [
@@ -119,16 +133,16 @@ class EvenSearch:
         if not samples:
             return EvenPlans()
         placed = nesting(joined(samples), self.job.cluster.topology)
-        return EvenPlans(best=self._with(EvenPlans(), with_policies(placed, self.job.policies)).best)
+        return EvenPlans(best=self._bounded(EvenPlans(), placed, SAMPLES_EVALUATED_AT_ONCE, has_queue=False).best)
 
-    def _bounded(self, even: EvenPlans, placed: Plans, *, has_queue: bool) -> EvenPlans:
-        """With the base plans `placed`, which nest in the network."""
+    def _bounded(self, even: EvenPlans, placed: Plans, num_at_once: int, *, has_queue: bool) -> EvenPlans:
+        """With the base plans `placed`, which nest in the network; the best are evaluated, so many at once."""
         if not len(placed):
             return even
         bases = base_plans(self.job, placed, self._worst_s(even.best))
         order = np.argsort(bases.bounds_s, kind="stable")
-        for start in range(0, len(order), BASES_EVALUATED_AT_ONCE):
-            rows = order[start : start + BASES_EVALUATED_AT_ONCE]
+        for start in range(0, len(order), num_at_once):
+            rows = order[start : start + num_at_once]
             rows = rows[bases.bounds_s[rows] < self._worst_s(even.best)]
             if not len(rows):
                 break
@@ -139,7 +153,7 @@ class EvenSearch:
 
     def _worst_s(self, best: tuple[Candidate, ...]) -> float:
         """The step time below which a plan is among the best."""
-        return best[-1].step_s if len(best) == self.num_best else np.inf
+        return min(self.limit_s, best[-1].step_s) if len(best) == self.num_best else self.limit_s
 
     def _with(self, even: EvenPlans, placed: Plans) -> EvenPlans:
         """With the plans `placed`, which nest in the network, evaluated.

@@ -34,7 +34,7 @@ def aimed(job: Job, bases: BasePlans, best_s: float, num_most: int, report: Prog
         aim_s = lower_bound_s + aim_frac * (best_s - lower_bound_s)
         rows = np.flatnonzero(result.is_refined & (result.bounds_s < aim_s))
         nearer = replace(bases.at(rows), bounds_s=result.bounds_s[rows])
-        below = refined(job, nearer, aim_s, num_most, partial(_still, report, best_s, result.bound_s))
+        below = refined(job, nearer, aim_s, num_most, partial(_still, report, result))
         num_most -= below.num_refined
         aim_frac = (
             1.0
@@ -47,9 +47,9 @@ def aimed(job: Job, bases: BasePlans, best_s: float, num_most: int, report: Prog
     return result
 
 
-def _still(report: ProgressReport, best_s: float, bound_s: float, num_done: int, num_all: int, *_: float) -> None:
+def _still(report: ProgressReport, known: Refined, num_done: int, num_all: int, *_: object) -> None:
     """Tells of base plans below an aim, which is not the best and whose bound is not that of all."""
-    report(num_done, num_all, best_s, bound_s)
+    report(num_done, num_all, known.best_s, known.bound_s, known.found)
 
 
 def _with(known: Refined, rows: IntArray, below: Refined) -> Refined:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+
+import numpy as np
 
 from dovetail.hardware.cluster import Cluster
 from dovetail.parallel.plan import RECOMPUTE_POLICIES
 from dovetail.search.objectives import Objective
-from dovetail.search.planners.candidates import Candidate, Scoring, Tally, best_of, least_s
+from dovetail.search.planners.candidates import Candidate, Found, Scoring, Tally, best_of, least_s
 from dovetail.search.planners.cuts.stage_options import check_depth
 from dovetail.search.planners.even_plans import EvenPlans, EvenSearch, PlanProgress
 from dovetail.search.planners.gap_bisection import aimed
@@ -138,10 +141,14 @@ def _with_uneven(even: EvenPlans, search: EvenSearch, num_most: int) -> tuple[tu
     balanced = list(balanced_plans(job, [candidate.plan for candidate in even.best]))
     best_s = min([least_s(even.best), *(each.step_s for each in balanced)])
     bases = queue.below(best_s)
-    unit = even.best[0].score / even.best[0].step_s if even.best else 1.0  # of the score, for a second
+    first = best_of((*even.best, *(scoring.candidate(each) for each in balanced)), 1)
 
-    def report_progress(num_done: int, num_all: int, step_s: float, bound_s: float) -> None:
-        search.progress(num_done, num_all, even.tally, unit * step_s, bound_s)
+    def report_progress(num_done: int, num_all: int, _: float, bound_s: float, found: Sequence[Found]) -> None:
+        best = best_of((*first, *(scoring.candidate(each) for each in found)), 1)
+        score = best[0].score if best else np.inf
+        search.progress(num_done, num_all, even.tally, score, bound_s, best)
+
+    report_progress(0, len(bases), best_s, float(bases.bounds_s.min(initial=best_s)), ())
 
     uneven_search = aimed(job, bases, best_s, num_most, report_progress)
     uneven_candidates = (scoring.candidate(each) for each in (*balanced, *uneven_search.found))

@@ -44,9 +44,8 @@ TABLE_ELEMENTS = 2**20  # style: a count; of one table of times, so that tables 
 PLAN_BATCH = 32  # cut anew together, before the next look at the best
 OPTIONS_AT_ONCE = 2**17  # style: a count; of their stages by layers, so that the options of deep models stay small
 SLACK = 1.15  # of the least pace: at first, stages are asked about as many layers as they then can hold
-ProgressReport = Callable[
-    [int, int, float, float], None
-]  # base plans done, of how many, best seconds, and those none is below
+# Base plans done, of how many, the plans found so far, and the seconds that none is below.
+ProgressReport = Callable[[int, int, list[Found], float], None]
 NUM_FIRST, NUM_OF_KIND = 2, 18  # base plans of each combination of degrees shown that are cut at first, and in all
 
 
@@ -86,8 +85,10 @@ def search_plans_on_pools(
     if not bases:
         return PlanSearchResult(best=(), tally=tally, proof=Proof(is_even_only=False, bound_s=np.inf))
 
-    def report_progress(num_done: int, num_all: int, best_s: float, bound_s: float) -> None:
-        progress(num_done, num_all, tally, cluster_usd * best_s, bound_s)
+    def report_progress(num_done: int, num_all: int, found: list[Found], bound_s: float) -> None:
+        best = sorted(found, key=lambda each: each.step_s)[:1]
+        candidates = tuple(_candidate(each, graph, cluster, objective, cluster_usd) for each in best)
+        progress(num_done, num_all, tally, cluster_usd * _best_s(found), bound_s, candidates)
 
     found, proof = _searched(job, _joined(bases), num_best, num_refined, report_progress)
     scored = tuple(_candidate(each, graph, cluster, objective, cluster_usd) for each in found)
@@ -198,7 +199,7 @@ def _searched(
         best_s = min([best_s, *(each.step_s for each in repartition.found)])
         num_done += len(rows)
         num_all = min(num_most, int((lower_bounds_s[order[num_done:]] < best_s).sum()) + num_done)
-        report_progress(num_done, num_all, best_s, float(min(lower_bounds_s.min(), best_s)))
+        report_progress(num_done, num_all, found, float(min(lower_bounds_s.min(), best_s)))
     open_s, num_away = lower_bounds_s[lower_bounds_s < best_s], int((bases.bounds_s >= best_s).sum())
     return found, Proof(
         is_even_only=False,
@@ -216,15 +217,16 @@ def _first(
 ) -> list[Found]:
     """Plans for others to be held against."""
 
-    def report_first(best_s: float) -> None:
-        report_progress(0, min(num_most, int((bases.bounds_s < best_s).sum())), best_s, float(bases.bounds_s[order[0]]))
+    def report_first(found: list[Found]) -> None:
+        num_all = min(num_most, int((bases.bounds_s < _best_s(found)).sum()))
+        report_progress(0, num_all, found, float(bases.bounds_s[order[0]]))
 
     found = _proposed(job, bases, order, num_best, report_first)
     for rows in _batches(job, bases, order[:num_most]):  # memory may ask for stages that are far from balanced
         if found:
             break
         found += repartitioned(job, *_of(bases, rows), np.inf).found
-        report_first(_best_s(found))
+        report_first(found)
     return found
 
 
@@ -252,7 +254,7 @@ def _best_s(found: list[Found]) -> float:
 
 
 def _proposed(
-    job: PoolJob, bases: PoolBasePlans, order: IntArray, num_kinds: int, report_progress: Callable[[float], None]
+    job: PoolJob, bases: PoolBasePlans, order: IntArray, num_kinds: int, report_progress: Callable[[list[Found]], None]
 ) -> list[Found]:
     """Plans of the degrees with the least bounds, a few base plans of each: for others to be held against."""
     kinds = _likeliest(bases.plans, order, num_kinds)
@@ -260,13 +262,13 @@ def _proposed(
     first = [row for rows in kinds.values() for row in rows[:NUM_FIRST]]
     for batch in _batches(job, bases, np.array(first, dtype=np.int64)):
         found += repartitioned(job, *_of(bases, batch), np.inf, slack=SLACK).found
-        report_progress(_best_s(found))
+        report_progress(found)
     for kind, rows in kinds.items():
         best_s = min((each.step_s for each in found if _kind(each.plan) == kind), default=np.inf)
         rest = np.array([row for row in rows[NUM_FIRST:] if bases.bounds_s[row] < best_s], dtype=np.int64)
         for batch in _batches(job, bases, rest):
             found += repartitioned(job, *_of(bases, batch), best_s, slack=SLACK).found
-            report_progress(_best_s(found))
+            report_progress(found)
     return found
 
 

@@ -19,7 +19,7 @@ Layers all alike are cut by `stage_cuts`, those of several kinds by `mix_cuts`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 
 import numpy as np
@@ -34,6 +34,7 @@ from dovetail.search.planners.bounds.step_lower_bounds import (
     ROUNDING_TOLERANCE,
     fixed_lower_bounds_s,
     layer_blocks,
+    pipeline_bounds_s,
     step_bounds,
 )
 from dovetail.search.planners.candidates import Found
@@ -70,12 +71,11 @@ class Job:
 # Paths of pipelines by their schedule, stages, microbatches and interleave.
 KnownPaths = dict[tuple[str, int, int, int], FloatArray]
 
-ProgressReport = Callable[
-    [int, int, float, float], None
-]  # base plans done, those known to be left, best step and bound
+# Base plans done, those known to be left, best step and bound, and the plans found so far.
+ProgressReport = Callable[[int, int, float, float, Sequence[Found]], None]
 
 
-def no_progress(*_: float) -> None: ...
+def no_progress(*_: object) -> None: ...
 
 
 def base_plans(job: Job, plans: Plans, worst_s: float) -> BasePlans:
@@ -84,11 +84,29 @@ def base_plans(job: Job, plans: Plans, worst_s: float) -> BasePlans:
     Those that cannot fit are left out.
     """
     plans = plans.at(np.flatnonzero(may_fit(job.graph, plans, job.cluster, job.precision, job.policies)))
+    if np.isfinite(worst_s) and len(plans):
+        plans = plans.at(np.flatnonzero(_pipelines_s(job, plans) < worst_s))
     if not len(plans):
         return BasePlans(plans=plans, bounds_s=np.empty(0), per_step_s=np.empty(0))
     context = plan_context(job.graph, plans, job.cluster, job.precision, is_broken_down=False)
     bounds = step_bounds(context, job.policies, worst_s)
     return BasePlans(plans=plans, bounds_s=bounds.step_s, per_step_s=bounds.per_step_s)
+
+
+def _pipelines_s(job: Job, plans: Plans) -> FloatArray:
+    """Seconds that the pipeline of each of `plans` takes at least: one bound for all that differ in ZeRO or overlap.
+
+    What ZeRO gathers and reduces in every microbatch only makes a stage longer, and overlap only makes it shorter, so
+    the bound is that without ZeRO and with every overlap that one of them has.
+    """
+    first, alike = plans.distinct_but_for("zero_stage", "recompute", "overlap")
+    without = replace(
+        plans.at(first),
+        zero_stage=np.zeros(len(first), dtype=np.int64),
+        overlap=np.tile(plans.overlap.any(axis=0), (len(first), 1)),
+    )
+    context = plan_context(job.graph, without, job.cluster, job.precision, is_broken_down=False)
+    return np.asarray(pipeline_bounds_s(context, job.policies)[alike])
 
 
 def refined(job: Job, bases: BasePlans, best_s: float, num_most: int, report: ProgressReport = no_progress) -> Refined:
@@ -108,9 +126,8 @@ def refined(job: Job, bases: BasePlans, best_s: float, num_most: int, report: Pr
         num_done += len(rows)
         best_s = min([best_s, *(each.step_s for each in found_here)])
         left = bounds_s < best_s
-        report(
-            num_done, num_done + int(left[queue[num_done:]].sum()), best_s, float(bounds_s[left].min(initial=best_s))
-        )
+        num_left, bound_s = int(left[queue[num_done:]].sum()), float(bounds_s[left].min(initial=best_s))
+        report(num_done, num_done + num_left, best_s, bound_s, found)
     is_refined = np.zeros(len(bases), dtype=bool)
     is_refined[queue[:num_done]] = True
     return Refined(found=tuple(found), best_s=best_s, is_refined=is_refined, bounds_s=np.minimum(bounds_s, best_s))

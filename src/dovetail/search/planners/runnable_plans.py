@@ -55,8 +55,12 @@ def search_runnable_plans(
     num_best: int,
     cluster_usd: float,
     progress: PlanProgress,
+    limit_s: float = np.inf,
 ) -> PlanSearchResult:
-    """The `num_best` best plans that the framework runs as they are, and what none of its even plans is faster than."""
+    """The `num_best` best plans that the framework runs as they are, and what none of its even plans is faster than.
+
+    By time, those that take `limit_s` or longer are not looked for.
+    """
     workload, space = runnable.workload, runnable.space
     graph = workload.training_graph()
     policies = tuple(RECOMPUTE_POLICIES.index(policy) for policy in space.recompute)
@@ -69,6 +73,7 @@ def search_runnable_plans(
         progress=progress,
         rules=runnable.rules,
         framework=runnable.framework,
+        limit_s=limit_s,
     )
     is_bounded = objective.aspect == "time" and any(block.is_layer for block in graph.blocks)
     is_bounded &= not any(space.offload_activations_frac) and len(space.by_offload) == 1
@@ -76,7 +81,7 @@ def search_runnable_plans(
     best = best_of(tuple(_as_run(runnable, search, even.best)), num_best)
     bound_s, num_partly = least_s(even.best), 0
     if is_bounded and even.queue.waiting:
-        found, bound_s, num_partly = _partly_recomputed(runnable, search, even, least_s(best))
+        found, bound_s, num_partly = _partly_recomputed(runnable, search, even, min(limit_s, least_s(best)))
         best = best_of((*best, *found), num_best)
     return PlanSearchResult(
         best=best,

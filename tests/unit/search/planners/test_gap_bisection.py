@@ -35,7 +35,9 @@ def found_with(
     monkeypatch.setattr(stage_cuts, "MAX_CUTS", 64)
     monkeypatch.setattr(refine, "MAX_EVALUATED", 2)
 
-    def progress(num_done: int, num_all: int, _: object, score: float, bound_s: float = 0.0, /) -> None:
+    def progress(
+        num_done: int, num_all: int, _tally: object, score: float, bound_s: float = 0.0, *_best: object
+    ) -> None:
         told.append((num_done, num_all, score, bound_s))
 
     return search_plans(

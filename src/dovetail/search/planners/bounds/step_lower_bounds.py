@@ -147,6 +147,43 @@ def step_bounds(context: PlanContext, policies: tuple[int, ...], worst_s: float)
     return Bounds(step_s=step_s * (1 - ROUNDING_TOLERANCE), per_step_s=per_step_s * (1 - ROUNDING_TOLERANCE))
 
 
+def pipeline_bounds_s(context: PlanContext, policies: tuple[int, ...]) -> FloatArray:
+    """For each of the plans a time below which no layers and recompute take its pipeline: by the sum over stages alone.
+
+    What is exchanged and updated once a step is left out, so it costs a fraction of `step_bounds`.
+    """
+    found_s = np.empty(len(context.plans))
+    block_bounds = block_lower_bounds(context.graph, context.table)
+    for group in by_pipeline(context.graph, context.plans):
+        sum_s, lag_s = _sum_s(context, group, block_bounds, policies), _lag_s(context, group)
+        shape = PipelineShape(
+            num_stages=group.num_stages,
+            num_microbatches=context.num_microbatches[group.rows],
+            interleave=group.interleave,
+        )
+        found_s[group.rows] = pipeline_lower_bound_s(group.name, sum_s, sum_s / group.num_stages, lag_s, shape)
+    return np.asarray(found_s * (1 - ROUNDING_TOLERANCE))
+
+
+def _sum_s(
+    context: PlanContext, group: StageShapeGroup, block_bounds: BlockLowerBounds, policies: tuple[int, ...]
+) -> FloatArray:
+    """What one microbatch takes on all stages together, both ways, at least."""
+    counts = np.zeros(len(context.graph.blocks))
+    for run in group.runs:
+        for span in run.spans:
+            counts[span.block] += run.num_stages * span.count
+    blocks_s = np.sum([count * block_bounds.least_s(block, policies) for block, count in enumerate(counts)], axis=0)
+    variant = context.table.comm_variant_of[group.rows]
+    return np.asarray(group.num_stages * _entered_s(context, group, block_bounds) + blocks_s[variant])
+
+
+def _lag_s(context: PlanContext, group: StageShapeGroup) -> FloatArray:
+    """Transfers between stages that are beside compute."""
+    transfer_s = context.transfer_s[context.transfer_of[group.rows]]
+    return np.where(context.plans.overlaps("pipeline")[group.rows], transfer_s, 0.0)
+
+
 def layer_blocks(graph: Graph) -> list[int]:
     return [index for index, block in enumerate(graph.blocks) if block.is_layer]
 
@@ -154,17 +191,11 @@ def layer_blocks(graph: Graph) -> list[int]:
 def group_lower_bounds(
     context: PlanContext, group: StageShapeGroup, block_bounds: BlockLowerBounds, policies: tuple[int, ...]
 ) -> GroupLowerBounds:
-    graph, variant = context.graph, context.table.comm_variant_of[group.rows]
     transfer_s, is_beside = (
         context.transfer_s[context.transfer_of[group.rows]],
         context.plans.overlaps("pipeline")[group.rows],
     )
     num_microbatches = context.num_microbatches[group.rows]
-    counts = np.zeros(len(graph.blocks))
-    for run in group.runs:
-        for span in run.spans:
-            counts[span.block] += run.num_stages * span.count
-    blocks_s = np.sum([count * block_bounds.least_s(block, policies) for block, count in enumerate(counts)], axis=0)
     # nothing is said of two copies of a chunk, whose sum depends on the layers they hold
     tied_s = tied(context, group)[1] if group.num_copies == 1 else np.zeros(len(group.rows))
     return GroupLowerBounds(
@@ -175,7 +206,7 @@ def group_lower_bounds(
         num_microbatches=num_microbatches,
         is_beside=is_beside,
         transfer_s=transfer_s,
-        sum_s=np.asarray(group.num_stages * _entered_s(context, group, block_bounds) + blocks_s[variant]),
+        sum_s=_sum_s(context, group, block_bounds, policies),
         tied_s=tied_s,
         grad_sync_s=_grad_sync_s(context, group),
         updated_s=_updated_s(context, group),
