@@ -23,7 +23,8 @@ from dovetail.files.inline_plan import is_inline
 from dovetail.files.kinds import CATALOGUES, kind_of_file
 from dovetail.files.residuals import load_residuals
 from dovetail.files.written import write_file
-from dovetail.report.charts.compared import curves_by_axis, memory_by_job, time_by_job
+from dovetail.report.asked import cluster_pair, model_pair
+from dovetail.report.charts.compared import curves_by_axis, jobs_scatter, memory_by_job, time_by_job
 from dovetail.report.compared import (
     ComparedJob,
     Refused,
@@ -82,11 +83,19 @@ class Comparison(Answer):
         sections = (
             Section(title=self.title, tables=(table,)),
             *((Section(title="The sweep", charts=curves),) if curves else ()),
+            Section(title="Time and memory", charts=jobs_scatter(self.jobs, load_residuals())),
             Section(title="Where the time goes", charts=time_by_job(self.jobs)),
             Section(title="Memory", charts=memory_by_job(self.jobs)),
         )
         shown = tuple(one for one in sections if one.tables or one.charts)
-        return Page(title=self.title, sentence=f"{self.headline}.", sections=shown)
+        return Page(title=self.title, sentence=f"{self.headline}.", asked=self._asked, sections=shown)
+
+    @property
+    def _asked(self) -> tuple[tuple[str, str], ...]:
+        """The models and clusters that are compared, each once."""
+        found = [job.result for job in self.jobs if not isinstance(job.result, Refused)]
+        pairs = (pair for one in found for pair in (model_pair(one.workload), cluster_pair(one.cluster)))
+        return tuple(sorted(dict.fromkeys(pairs), key=lambda pair: pair[0] == "Cluster"))
 
     @property
     def _record(self) -> Record:

@@ -112,9 +112,11 @@ class Planning(Answer):
 
     @property
     def page(self) -> Page:
+        from dovetail.files.published_runs import load_published_runs
         from dovetail.report.pages.planned import planned_page  # with its charts
 
-        return planned_page(self.outcome, self.by_place, self.report_context, self.history)
+        runs = load_published_runs()
+        return planned_page(self.outcome, self.by_place, self.report_context, self.history, runs)
 
     @property
     def inputs(self) -> Record:

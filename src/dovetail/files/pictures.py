@@ -30,8 +30,8 @@ SIZE = re.compile(r'width="([\d.]+)" height="([\d.]+)"')
 def save_chart(chart: Chart, path: str | PathLike[str], mode: Mode = "light", width_px: float = WIDE_PX) -> None:
     """Writes `chart` to a file: a picture where its name ends in .svg or .png, a page where it ends in .html.
 
-    `mode` is "light" or "dark". SVG and pages need nothing more; PNG is drawn by Chromium, named by DOVETAIL_CHROMIUM or
-    found by its name.
+    `mode` is "light" or "dark". SVG and pages need nothing more; PNG is drawn by Chromium, named by DOVETAIL_CHROMIUM
+    or found by its name.
     """
     file = Path(path)
     if file.suffix.lower() not in SUFFIXES:

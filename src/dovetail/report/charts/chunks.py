@@ -93,5 +93,6 @@ def _bars(
         "insidetextfont": {"size": 10},
         "textangle": 0,
         "marker": {"color": SERIES[index % len(SERIES)], "line": {"width": 0.5, "color": "#ffffff"}},
-        "hovertemplate": f"{said(kind)} of chunk %{{text}} in %{{y}}<br>from %{{base:.4~s}}s, %{{x:.4~s}}s<extra></extra>",
+        "hovertemplate": f"{said(kind)} of chunk %{{text}} in %{{y}}<br>from %{{base:.4~s}}s, %{{x:.4~s}}s"
+        "<extra></extra>",
     }

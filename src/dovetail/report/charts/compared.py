@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from dovetail.accuracy.evidence import interval_of
+from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Outcome
 from dovetail.report.charts.bars import stacked
 from dovetail.report.charts.chart import Chart, axis, layout, said
 from dovetail.report.charts.palette import SERIES, TIME
+from dovetail.report.charts.plan_scatter import PlanPoint, points_scatter
 from dovetail.report.charts.stage_time import LABELS
 from dovetail.report.compared import ComparedJob, Refused, label_of
 from dovetail.report.labels import percent
@@ -158,3 +162,30 @@ def curves_by_axis(jobs: Sequence[ComparedJob], axes: Sequence[str]) -> tuple[Ch
             ),
         ),
     )
+
+
+def jobs_scatter(jobs: Sequence[ComparedJob], residuals: Sequence[Residual] = ()) -> tuple[Chart, ...]:
+    """Jobs that fit by time and memory, each with the interval of its step; nothing of fewer than two, or of devices
+    of unlike memory.
+    """
+    points, limits = [], set()
+    for place, job in enumerate(jobs, start=1):
+        if not isinstance(job.result, Outcome):
+            continue
+        found = job.result
+        limits.add(found.memory.limit_bytes)
+        bounds = (0.0, 0.0)
+        if residuals and not found.workload.is_forward_only:
+            interval = interval_of(found.workload, found.cluster, found.plan, found.step.step_s, residuals)
+            bounds = (interval.lower_s, interval.upper_s)
+        points.append(
+            PlanPoint(
+                name=f"{place}: {label_of(job)}", step_s=float(found.step.step_s), need_bytes=found.memory.need_bytes,
+                lower_s=bounds[0], upper_s=bounds[1],
+            )
+        )  # fmt: skip
+    if len(limits) != 1 or len(points) < 2:
+        return ()
+    fastest = min(points, key=lambda one: one.step_s)
+    marked = [replace(one, is_best=one is fastest) for one in points]
+    return points_scatter(marked, limits.pop(), noun="job")

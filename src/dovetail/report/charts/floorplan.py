@@ -53,8 +53,8 @@ GAP_MM, STACK_GAP_MM, DIE_GAP_MM = 5.0, 0.8, 0.3
 LEAST_CELL_MM2 = 0.3  # of a unit that is drawn by itself
 WIDE_PX, LETTER_PX, LINE_PX = 820, 6.6, 13.0  # of the drawing, and of a label in it
 SHORT_LABELS = {
-    "tensor": "tensor", "vector": "vector", "sram": "SRAM", "link": "links", "buffer": "buffers", "register": "registers",
-    "vector_memory": "vector memory", "noc": "NoC", "control": "control",
+    "tensor": "tensor", "vector": "vector", "sram": "SRAM", "link": "links", "buffer": "buffers",
+    "register": "registers", "vector_memory": "vector memory", "noc": "NoC", "control": "control",
 }  # fmt: skip
 Box = tuple[float, float, float, float]  # left, bottom, right and top, in mm
 
@@ -92,8 +92,8 @@ class Floorplan:
 def floorplan_of(chip: Chip) -> Floorplan:
     """Where the area model's parts could lie: the area of each is the model's, its place is a convention.
 
-    Pads, clocks and what has no name around the rim; HBM PHYs left and right, links above and below; shared SRAM and the
-    network on chip between two rows of cores. Raises `NotModelled` where the area is not modelled.
+    Pads, clocks and what has no name around the rim; HBM PHYs left and right, links above and below; shared SRAM and
+    the network on chip between two rows of cores. Raises `NotModelled` where the area is not modelled.
     """
     area = silicon(inventory(chip))
     parts = {name: float(mm2) for name, mm2 in area.components()}
@@ -311,7 +311,7 @@ def _labels(placed: dict[str, list[tuple[Tile, float, Floorplan]]], px_per_mm: f
     """Names of parts, once on each chip and only where they fit: in the lower row of cores of its first die."""
     for part, tiles in placed.items():
         for plan in {id(one[2]): one[2] for one in tiles}.values():
-            die = next((die for die in plan.dies if any(_lies_in(one[0].box, die) and one[2] is plan for one in tiles)))
+            die = next(die for die in plan.dies if any(_lies_in(one[0].box, die) and one[2] is plan for one in tiles))
             own = [one for one in tiles if one[2] is plan and _lies_in(one[0].box, die)]
             low = min(one[0].box[1] for one in own)
             row = [one for one in own if one[0].box[1] <= low + 1e-6] if part != "tensor" else own  # style: a tolerance
@@ -394,7 +394,8 @@ def _parts(
     return Chart(
         name=f"{what}-by-part",
         title=f"{what.capitalize()} by part",
-        alt=f"{chips[0].name} comes to {whole:,.0f} {unit}; most is {PART_LABELS[most]}, {percent(first[most] / whole, 0)}.",
+        alt=f"{chips[0].name} comes to {whole:,.0f} {unit}; most is {PART_LABELS[most]},"
+        f" {percent(first[most] / whole, 0)}.",
         figure=figure,
         table=table,
     )

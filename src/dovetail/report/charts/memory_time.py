@@ -60,8 +60,8 @@ class MemoryTrack:
 def memory_track(outcome: Outcome, events: StepEvents, stage: int) -> MemoryTrack:
     """`stage` of `outcome` over a step: the model's moments, where the schedule has them.
 
-    What a device holds of a microbatch it holds from its forward pass on, until its backward pass or its weight gradient
-    ends. Buffers that come and go within a pass, and what the allocator holds beside, are taken at their fullest.
+    What a device holds of a microbatch it holds from its forward pass on, until its backward pass or its weight
+    gradient ends. Buffers that come and go within a pass, and what the allocator holds beside, are taken at their fullest.
     """
     precision, plan = outcome.workload.precision, outcome.plan
     sharded = shard(outcome.workload.training_graph(), plan)

@@ -94,7 +94,8 @@ def _chart(outcome: Outcome, events: StepEvents, window: _Window) -> Chart:
     idle = [bubble_s / found.pipeline_s for bubble_s in found.bubble_s]
     message = f"{counted(len(idle), 'stage')} and {counted(found.order.num_microbatches, 'microbatch')}"
     if len(idle) > 1:
-        message += f"; between the first pass and the last, stages idle {percent(min(idle))} to {percent(max(idle))} of the time"
+        least, most = percent(min(idle)), percent(max(idle))
+        message += f"; between the first pass and the last, stages idle {least} to {most} of the time"
     if window.end_s - window.start_s < events.end_s:
         which = "last" if window.start_s else "first"
         message += f". Shown are the {which} {format_s(window.end_s - window.start_s)} of {format_s(events.end_s)}"

@@ -64,7 +64,7 @@ def plans_scatter(found: Choice, residuals: Sequence[Residual] = ()) -> tuple[Ch
     return points_scatter(points, found.best.memory.limit_bytes)
 
 
-def points_scatter(points: Sequence[PlanPoint], limit_bytes: float) -> tuple[Chart, ...]:
+def points_scatter(points: Sequence[PlanPoint], limit_bytes: float, noun: str = "plan") -> tuple[Chart, ...]:
     """Any plans, those on the front joined; whiskers are intervals of the step. Nothing of fewer than two."""
     if len(points) < 2:
         return ()
@@ -74,21 +74,21 @@ def points_scatter(points: Sequence[PlanPoint], limit_bytes: float) -> tuple[Cha
     most_bytes = max(max(one.need_bytes for one in points), limit_bytes if math.isfinite(limit_bytes) else 0.0)
     scale_bytes, symbol = unit_of_bytes(most_bytes)
     data = [
-        _dots("other plans", GREY, "circle", 8, behind, scale_bytes, symbol, opacity=0.65),
+        _dots(f"other {noun}s", GREY, "circle", 8, behind, scale_bytes, symbol, opacity=0.65),
         _front(front, scale_bytes, symbol),
-        _dots("best", VERMILLION, "diamond", 15, [one for one in points if one.is_best], scale_bytes, symbol),
+        _dots("fastest", VERMILLION, "diamond", 15, [one for one in points if one.is_best], scale_bytes, symbol),
         _dots("yours", ORANGE, "square", 13, [one for one in points if one.is_given], scale_bytes, symbol),
     ]
     line = {
-        "type": "line", "name": f"usable, {limit_bytes / scale_bytes:.1f} {symbol}", "showlegend": True, "xref": "paper",
-        "x0": 0, "x1": 1, "y0": limit_bytes / scale_bytes, "y1": limit_bytes / scale_bytes,
+        "type": "line", "name": f"usable, {limit_bytes / scale_bytes:.1f} {symbol}", "showlegend": True,
+        "xref": "paper", "x0": 0, "x1": 1, "y0": limit_bytes / scale_bytes, "y1": limit_bytes / scale_bytes,
         "line": {"width": 2, "dash": "dash"},
     }  # fmt: skip
     low, high = _ends(points)
     least = min(one.need_bytes for one in points) / scale_bytes
     bottom = max(0.0, least - 0.6 * (most_bytes / scale_bytes - least) - 0.05 * least)
     fastest, smallest = front[0], front[-1]
-    words = f"{counted(len(points), 'plan')}, {len(front)} of which no other beats on both time and memory"
+    words = f"{counted(len(points), noun)}, {len(front)} of which no other beats on both time and memory"
     if len(front) > 1:
         words += (
             f": from {format_s(fastest.step_s)} with {format_bytes(fastest.need_bytes)} per device to"
@@ -96,7 +96,7 @@ def points_scatter(points: Sequence[PlanPoint], limit_bytes: float) -> tuple[Cha
         )
     chart = Chart(
         name="plans-scatter",
-        title="Plans by time and memory",
+        title=f"{noun.capitalize()}s by time and memory",
         alt=f"{words}.",
         figure={
             "data": [trace for trace in data if trace["x"]],
@@ -108,7 +108,7 @@ def points_scatter(points: Sequence[PlanPoint], limit_bytes: float) -> tuple[Cha
                 yaxis=axis(f"memory of the fullest device, {symbol}", range=[bottom, 1.04 * most_bytes / scale_bytes]),
             ),
         },
-        table=_table(points, on_front),
+        table=_table(points, on_front, noun),
     )
     return (chart,)
 
@@ -167,7 +167,7 @@ def _whiskers(points: Sequence[PlanPoint]) -> Figure:
     }
 
 
-def _table(points: Sequence[PlanPoint], on_front: set[int]) -> Table:
+def _table(points: Sequence[PlanPoint], on_front: set[int], noun: str) -> Table:
     has_intervals = any(one.has_interval for one in points)
     rows = tuple(
         (
@@ -183,5 +183,5 @@ def _table(points: Sequence[PlanPoint], on_front: set[int]) -> Table:
         )
         for one in sorted(points, key=lambda one: one.step_s)[:200]
     )
-    columns = ("plan", "one step", *(("interval",) if has_intervals else ()), "fullest device", "on the front")
-    return Table(title="Plans", columns=columns, rows=rows, align="lrrrl" if has_intervals else "lrrl")
+    columns = (noun, "one step", *(("interval",) if has_intervals else ()), "fullest device", "on the front")
+    return Table(title=f"{noun.capitalize()}s", columns=columns, rows=rows, align="lrrrl" if has_intervals else "lrrl")

@@ -1,8 +1,8 @@
 """A figure as SVG, without a browser and without a library: bars, lines, dots, areas, texts, shapes and their axes.
 
 It draws what charts of this folder use of Plotly's form, and asserts where one uses more. Colours of paper, ink and
-lines are classes, so that one drawing serves light, dark and print: `figure_svg` brings their style along, a page has it
-in its own.
+lines are classes, so that one drawing serves light, dark and print: `figure_svg` brings their style along, a page has
+it in its own.
 """
 
 from __future__ import annotations
@@ -66,9 +66,10 @@ def figure_svg(
         f'<text x="12" y="{22 + 20 * place}" style="font-size:16px;font-weight:650">{escape(line, quote=False)}</text>'
         for place, line in enumerate(head)
     )
+    wide, high = _px(width_px), _px(drawn.height_px)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" class="dv-{mode}" viewBox="0 0 {_px(width_px)} {_px(drawn.height_px)}"'
-        f' width="{_px(width_px)}" height="{_px(drawn.height_px)}" role="img" aria-label="{escape(f"{title}. {alt}")}">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="dv-{mode}" viewBox="0 0 {wide} {high}"'
+        f' width="{wide}" height="{high}" role="img" aria-label="{escape(f"{title}. {alt}")}">'
         f"<style>{style_of(INKS[mode], '.dv-' + mode)}</style>"
         f'<rect class="dv-paper" width="100%" height="100%"/>{words}{"".join(drawn.parts())}</svg>\n'
     )
@@ -219,9 +220,9 @@ class _Drawing:
             is_length = trace["type"] == "bar" and letter == ("x" if trace.get("orientation") == "h" else "y")
             if not is_length:
                 yield from values
-                for error in (trace.get(f"error_{letter}", {}),):
-                    pairs = zip(values, error.get("array", ()), error.get("arrayminus", ()), strict=False)
-                    yield from (value for middle, up, down in pairs for value in (middle + up, middle - down))
+                error = trace.get(f"error_{letter}", {})
+                pairs = zip(values, error.get("array", ()), error.get("arrayminus", ()), strict=False)
+                yield from (value for middle, up, down in pairs for value in (middle + up, middle - down))
                 continue
             yield 0.0
             bases = trace.get("base", [0.0] * len(values))
@@ -417,7 +418,8 @@ class _Drawing:
         if not any(lines):
             return ""
         x, y, wide, high = box
-        size = float(trace.get("insidetextfont", trace.get("textfont", {})).get("size", SMALL_PX))
+        font: Figure = trace.get("insidetextfont") or trace.get("textfont") or {}
+        size = float(font.get("size", SMALL_PX))
         long = max(text_px(line, size) for line in lines)
         middle = y + high / 2 + size * 0.36 - (len(lines) - 1) * size * LINE_EM / 2
         if where in ("inside", "auto") and 0.8 * long <= wide - 1 < long:  # a little smaller, it has room
@@ -517,14 +519,12 @@ class _Drawing:
             ):
                 if is_x:
                     a, b, at = x.at(u - down), x.at(u + up), y.at(v)
-                    parts.append(
-                        f"M{_px(a)} {_px(at)}H{_px(b)}M{_px(a)} {_px(at - cap)}v{2 * cap}M{_px(b)} {_px(at - cap)}v{2 * cap}"
-                    )
+                    caps = (f"M{_px(end)} {_px(at - cap)}v{2 * cap}" for end in (a, b))
+                    parts.append(f"M{_px(a)} {_px(at)}H{_px(b)}{''.join(caps)}")
                 else:
                     a, b, at = y.at(v - down), y.at(v + up), x.at(u)
-                    parts.append(
-                        f"M{_px(at)} {_px(a)}V{_px(b)}M{_px(at - cap)} {_px(a)}h{2 * cap}M{_px(at - cap)} {_px(b)}h{2 * cap}"
-                    )
+                    caps = (f"M{_px(at - cap)} {_px(end)}h{2 * cap}" for end in (a, b))
+                    parts.append(f"M{_px(at)} {_px(a)}V{_px(b)}{''.join(caps)}")
             yield f'<path d="{"".join(parts)}" fill="none" stroke="{colour}" stroke-width="{width}"/>'
 
     def _markers(self, trace: Figure, place: int, points: Sequence[tuple[float, float] | None]) -> Iterator[str]:
@@ -569,10 +569,7 @@ class _Drawing:
             first = min(one.low_px for one in ends) if letter == "x" else first
             last = max(one.high_px for one in ends) if letter == "x" else min(one.high_px for one in ends)
             return first + float(value) * (last - first)
-        axis = self.axes[ref]
-        if axis.kind == "log":  # Plotly takes logarithms of annotations, and values of shapes; charts give values
-            return axis.at(value)
-        return axis.at(value)
+        return self.axes[ref].at(value)
 
     def _shape(self, shape: Figure) -> str:
         x_ref, y_ref = shape.get("xref", "x"), shape.get("yref", "y")

@@ -134,7 +134,7 @@ def _grid(inner: _Part, part: Dimension, stride: int, level: int) -> _Part:
             own = (number, number + (num - 1) * stride)
             links.append(_Link(dimension=part.name, ends=ends, devices=own, words=words, bend=1.0 if is_plane else 0.3))
     wide, high = inner.wide + (num - 1) * step_x, inner.high + (num - 1) * step_y + (0.9 if is_plane else 0.0)
-    more = ()
+    more: tuple[tuple[float, float, str], ...] = ()
     if num < part.num_devices:
         text = f"+ {part.num_devices - num} along {said(part.name)}"
         more = (
@@ -184,10 +184,10 @@ def _switched(inner: _Part, part: Dimension | UnitGraph, stride: int, level: int
         switches = (
             (-0.2, wide + 0.2 + (aside + 0.5 if part.num_devices > num else 0.0), top, f"{said(part.name)}, {kind}"),
         )
-        for x, own in zip(tops, members, strict=True):
+        for x, all_own in zip(tops, members, strict=True):
             about = words if is_leaf else f"{words}, {stride} devices"
             ends = ((x, base), (x, top - 0.16))
-            links.append(_Link(dimension=part.name, ends=ends, devices=own, words=about, width=thick))
+            links.append(_Link(dimension=part.name, ends=ends, devices=all_own, words=about, width=thick))
     left_out = part.num_devices - num
     noun = "device" if is_leaf else "group"
     text = f"+ {left_out:,}<br>{noun}{'s' if left_out > 1 else ''}"

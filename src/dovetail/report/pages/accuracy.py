@@ -37,9 +37,13 @@ def accuracy_page(validation: Validation, record: Record, left_out: Sequence[str
                 note=f"hold; not looked at: {', '.join(left_out)}" if left_out else "hold",
             ),
         ),
+        asked=(
+            ("Sets", ", ".join(one["set"] for one in record["sets"]) or "none"),
+            *((("Not looked at", ", ".join(left_out)),) if left_out else ()),
+        ),
         sections=(
-            Section(title="Set by set", charts=errors_by_set(record), tables=(first,)),
             *(Section(title=chart.title, charts=(chart,)) for chart in predicted_measured(validation.sets)),
-            *(Section(title=table.title, tables=(table,)) for table in more),
+            Section(title="Set by set", charts=errors_by_set(record), tables=(first,)),
+            *(Section(title=table.title, tables=(table,), is_folded=True) for table in more),
         ),
     )

@@ -24,9 +24,9 @@ def captured_page(record: Record, sentence: str) -> Page:
             ),
         ),
         sections=(
-            Section(title="The model", tables=(head,)),
-            Section(title="Blocks", charts=(block_shares(record),), tables=(blocks,)),
+            Section(title="Blocks", charts=(block_shares(record),)),
+            Section(title="Operators by kind", charts=(operator_shares(record),)),
             Section(title="Supported parallelism", tables=(sharding,)),
-            Section(title="Operators by kind", charts=(operator_shares(record),), tables=(operators,)),
+            Section(title="Every figure", tables=(head, blocks, operators), is_folded=True),
         ),
     )

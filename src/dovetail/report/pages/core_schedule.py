@@ -28,8 +28,8 @@ def schedule_page(schedule: CoreSchedule, *, model: str, block: str, chip: str, 
             Card(label="Bound", value=format_s(schedule.bound_s), note="no schedule is shorter"),
             Card(label="HBM", value=format_bytes(hbm_bytes), note=f"of {format_bytes(schedule.problem.hbm_bytes)}"),
         ),
+        asked=(("Model", f"{model}, {block}"), ("Chip", chip)),
         sections=(
-            Section(title="The answer", tables=(head,)),
             Section(
                 title="What runs when",
                 charts=(
@@ -37,6 +37,6 @@ def schedule_page(schedule: CoreSchedule, *, model: str, block: str, chip: str, 
                     held_over_time(processes[0].counters),
                 ),
             ),
-            Section(title=operators.title, tables=(operators,)),
+            Section(title="Every figure", tables=(head, operators), is_folded=True),
         ),
     )

@@ -32,9 +32,11 @@ def op_page(answer: OpAnswer) -> Page:
                 note=f"{percent(answer.hbm_bytes_per_s / answer.peak_bytes_per_s)} of its bandwidth",
             ),
         ),
+        asked=(("Operator", f"{answer.kind}, {answer.phase}: {answer.what}"), ("Chip", answer.chip)),
         sections=(
-            Section(title="The answer", charts=_roof(answer), tables=(head,)),
+            *((Section(title="Under the roofs of the chip", charts=_roof(answer)),) if _roof(answer) else ()),
             *((Section(title="Beside other models", charts=estimates(answer), tables=tuple(more)),) if more else ()),
+            Section(title="Every figure", tables=(head,), is_folded=bool(_roof(answer))),
         ),
     )
 
