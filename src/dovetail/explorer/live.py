@@ -44,7 +44,7 @@ class Busy:
 def best_so_far(now: Progress) -> str:
     """The best plan that a search has told of, as text; empty before one fits."""
     for standing in now.standing:
-        if isinstance(standing, PlanStanding) and getattr(standing, "best", ()) and not standing.framework:
+        if isinstance(standing, PlanStanding) and standing.best and not standing.framework:
             return plan_text(standing.best[0].plan)
     return ""
 

@@ -82,7 +82,7 @@ def mark_of(now: Progress) -> Mark | None:
     """Of a plan in seconds of a step, of chips in how many times as good as the base; nothing of a front."""
     for one in now.standing:
         if isinstance(one, PlanStanding):
-            best = one.score if not getattr(one, "best", ()) else one.best[0].step_s
+            best = one.best[0].step_s if one.best else math.inf
             return Mark(num_done=one.tally.num_plans, best=float(best), bound=float(one.bound_s))
         if isinstance(one, JointStanding) and one.loss < math.inf and one.bound > 0:
             return Mark(num_done=one.num_done, best=1 / one.loss, bound=1 / one.bound)

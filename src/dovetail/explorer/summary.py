@@ -98,7 +98,7 @@ def _progress_words(live: Live) -> str:
     if busy.now is None:
         return f"waiting behind {busy.num_before} others" if busy.num_before else "starting"
     for standing in busy.now.standing:
-        if isinstance(standing, PlanStanding) and getattr(standing, "best", ()):
+        if isinstance(standing, PlanStanding) and standing.best:
             best = f"best so far {short(format_s(standing.best[0].step_s))} per step"
             return f"{best}{gap_words(busy.now)}; {standing.tally.num_plans:,} plans"
     return busy.now.words

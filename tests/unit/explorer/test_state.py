@@ -12,7 +12,15 @@ import pytest
 
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.evaluate import Outcome
-from dovetail.explorer.answers import edited, found_for_state, job_of_state, launch_of_state, prepared, result_of, unchanged
+from dovetail.explorer.answers import (
+    edited,
+    found_for_state,
+    job_of_state,
+    launch_of_state,
+    prepared,
+    result_of,
+    unchanged,
+)
 from dovetail.explorer.designs import design_cluster, design_word
 from dovetail.explorer.figures import LIMIT, cards_html, measures_of
 from dovetail.explorer.packed import packed, unpacked
