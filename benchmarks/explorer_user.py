@@ -37,6 +37,7 @@ class User:
         page = await asyncio.to_thread(self._page)
         self._client = _CLIENT.findall(page)[0]
         self._elements = json.loads(_unescaped(_ELEMENTS.findall(page)[0]))
+        self._updated(self._elements)  # an answer that was known comes with the page
         self._link = socketio.AsyncClient(reconnection=False)
         self._link.on("update", self._updated)
         self._link.on("run_javascript", self._asked)

@@ -168,21 +168,19 @@ def _without_copies(text: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(_COPIES))
 
 
-def edited(state: State, option: str, words: str) -> State:
-    """The state with one decision of its plan taken by hand: `option` and `words` are those of the command line.
+def edited_plan(own: Prepared, option: str, words: str) -> Plan:
+    """The plan with one decision taken by hand: `option` and `words` are those of the command line.
 
     What only went with the old decision goes; copies fill the devices again. Where the copies themselves are decided,
     the pipeline takes up the devices that they leave.
     """
-    own = prepared(state)
     over = dict(decided_by({option: words}))
     if option == "recompute":
         over["recompute_layers"] = []
     if option == "dp":
         over |= _pipeline_beside(own.plan, int(over["data_parallel"]), own.job.cluster.num_devices)
     with countable():
-        plan = uploaded_plan(plan_text(own.plan), own.job.workload, own.job.cluster, over)
-    return state.with_plan(plan_text(plan))
+        return uploaded_plan(plan_text(own.plan), own.job.workload, own.job.cluster, over)
 
 
 def _pipeline_beside(plan: Plan, data_parallel: int, num_devices: int) -> dict[str, int]:

@@ -244,7 +244,7 @@ class Live:
             self.busy = Busy(what=what, key=key, num_before=workers.num_waiting)
             self.on_busy()
         try:
-            found: Found = known or await workers.search(self.asker, key, self._progress(key), found_for_state, asked)
+            found = await workers.search(self.asker, key, self._progress(key), found_for_state, asked)
         except Cancelled:
             if number == self._number:
                 await self._cancelled()
@@ -331,6 +331,7 @@ class Live:
             now = replace(now, measures=(*now.measures[:2], *old, *now.measures[2:]))
         self.shown, self.shown_of, self.before = now, state, before
         self.on_figures()
+        self.on_busy()
 
     async def _reference_measures(self) -> Measures:
         if not self.session.reference or self.session.reference[0].key == self.state.key:

@@ -25,6 +25,7 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 .dv p {{ margin: 0 0 .6rem; }}
 .dv a {{ color: var(--accent); text-underline-offset: .18em; }}
 .dv :focus-visible {{ outline: 3px solid var(--accent); outline-offset: 2px; border-radius: .25rem; }}
+.dv p a {{ text-decoration: underline; }}
 .skip {{ position: absolute; left: -999rem; }}
 .skip:focus {{ left: .5rem; top: .5rem; z-index: 9; background: var(--paper); padding: .5rem; }}
 .top {{ background: var(--paper); border-bottom: 1px solid var(--line); }}
@@ -164,6 +165,7 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 .dv figure {{ margin: 0 0 1rem; }} .dv figcaption {{ color: var(--dim); font-size: .92rem; margin: .2rem 0 .4rem; }}
 .dv details {{ margin: .4rem 0; }} .dv summary {{ cursor: pointer; color: var(--accent); width: fit-content; }}
 .dv ul {{ padding-left: 1.2rem; margin: 0 0 .6rem; list-style: disc; }}
+.q-loading-bar {{ display: none; }}
 .nicegui-html {{ width: 100%; }}
 .plot {{ height: var(--high); }}
 @media (max-width: 60rem) {{

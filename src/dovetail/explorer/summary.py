@@ -100,7 +100,8 @@ def _progress_words(live: Live) -> str:
     for standing in busy.now.standing:
         if isinstance(standing, PlanStanding) and standing.best:
             best = f"best so far {short(format_s(standing.best[0].step_s))} per step"
-            return f"{best}{gap_words(busy.now)}; {standing.tally.num_plans:,} plans"
+            looked_at = f"; {standing.tally.num_plans:,} plans" if standing.tally.num_plans else ""
+            return f"{best}{gap_words(busy.now)}{looked_at}"
     return busy.now.words
 
 

@@ -8,14 +8,15 @@ from html import escape
 
 from dovetail.errors import DovetailError
 from dovetail.evaluate import Infeasible, Outcome
-from dovetail.explorer.answers import Prepared, edited, prepared, result_of
+from dovetail.explorer.answers import Prepared, edited_plan, prepared, result_of
 from dovetail.explorer.figures import Measures, measures_of, short
 from dovetail.explorer.state import DEVICES, State
 from dovetail.files.inline_plan import OPTIONS
+from dovetail.files.plan_text import plan_text
 from dovetail.files.residuals import load_residuals
 from dovetail.hardware.heterogeneous import devices_label
 from dovetail.parallel.layout import layers_per_chunk
-from dovetail.parallel.plan import Plan
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.elasticities import elasticities
 from dovetail.report.charts.memory_time import memory_over_time
@@ -26,10 +27,14 @@ from dovetail.report.charts.stage_time import time_by_stage
 from dovetail.report.labels import counted, in_a_row, offload_in_brief, policy_in_brief
 from dovetail.report.page import Section
 from dovetail.report.pages.simulated import outcome_page
+from dovetail.step.pipelines import pipelines
 from dovetail.units import format_bytes
 from dovetail.workload.transformer import Transformer
+from dovetail.workload.workload import Workload
 
 MOST_READ = 32
+MOST_TENSOR, MOST_MICRO = 64, 64
+Choices = dict[str, tuple[list[str], str]]  # by option: what it may be, and what it is
 MOST_BOXES = 16  # stages that are drawn one by one
 
 
@@ -62,6 +67,7 @@ class Shown:
     chips: tuple[Chip, ...]
     stages: tuple[StageBox, ...]
     copies: str
+    choices: Choices
     fits: bool
     levers: tuple[str, ...] = ()
 
@@ -71,14 +77,22 @@ _read: OrderedDict[str, Prepared] = OrderedDict()  # of this worker: read once f
 
 def _prepared(state: State) -> Prepared:
     """Read once for however often figures are changed; the number of devices is part of what is read."""
-    own = {name: times for name, times in state.factors.items() if name == DEVICES}
-    sized = replace(state, factors=own)
+    sized = _sized(state)
     key = sized.key
     if key not in _read:
-        _read[key] = prepared(sized)
-        while len(_read) > MOST_READ:
-            _read.popitem(last=False)
+        _keep_read(sized, prepared(sized))
     return _read[key]
+
+
+def _sized(state: State) -> State:
+    """Of what was changed, what the job and the plan depend on."""
+    return replace(state, factors={name: times for name, times in state.factors.items() if name == DEVICES})
+
+
+def _keep_read(state: State, own: Prepared) -> None:
+    _read[state.key] = own
+    while len(_read) > MOST_READ:
+        _read.popitem(last=False)
 
 
 def shown(state: State, has_limit: bool = False) -> Shown:
@@ -92,6 +106,7 @@ def shown(state: State, has_limit: bool = False) -> Shown:
         chips=plan_chips(result.plan, result),
         stages=stage_boxes(result),
         copies=_copies(result.plan),
+        choices=plan_choices(result.plan, result.workload, result.cluster.num_devices),
         fits=isinstance(result, Outcome),
         levers=_levers(result) if isinstance(result, Infeasible) else (),
     )
@@ -99,7 +114,10 @@ def shown(state: State, has_limit: bool = False) -> Shown:
 
 def edited_shown(state: State, option: str, words: str) -> tuple[State, Shown]:
     """The state with one decision of its plan taken by hand, and what it comes to; raises where it is no plan."""
-    changed = edited(state, option, words)
+    own = _prepared(state)
+    plan = edited_plan(own, option, words)
+    changed = state.with_plan(plan_text(plan))
+    _keep_read(_sized(changed), replace(own, plan=plan))
     return changed, shown(changed)
 
 
@@ -145,6 +163,37 @@ def plan_chips(plan: Plan, result: Outcome | Infeasible) -> tuple[Chip, ...]:
     if offload := offload_in_brief(plan):
         chips.append(Chip(label="Offload", value=offload.removesuffix(" on the host"), meaning="kept on the host"))
     return tuple(chips)
+
+
+def plan_choices(plan: Plan, workload: Workload, num_devices: int) -> Choices:
+    """What each decision may be, and what it is: counts that divide the devices, the experts or a copy's batch."""
+    architecture = workload.model.architecture
+    experts = architecture.experts.num_experts if isinstance(architecture, Transformer) and architecture.experts else 1
+    num_layers = sum(block.repeat for block in workload.training_graph().blocks if block.is_layer)
+    per_copy = max(1, workload.global_batch // plan.data_parallel)
+    divisors = _divisors(num_devices)
+    counts = {
+        "tp": ([n for n in divisors if n <= MOST_TENSOR], plan.tensor_parallel),
+        "pp": ([n for n in divisors if n <= num_layers], plan.pipeline_parallel),
+        "dp": (divisors, plan.data_parallel),
+        "cp": ([n for n in divisors if n <= MOST_TENSOR], plan.context_parallel),
+        "ep": ([n for n in _divisors(experts) if num_devices % n == 0], plan.expert_parallel),
+        "vpp": (_divisors(max(1, num_layers // plan.pipeline_parallel)), plan.interleave),
+        "zero": ([0, 1, 2, 3], plan.zero_stage),
+        "microbatch": ([n for n in _divisors(per_copy) if n <= MOST_MICRO], plan.microbatch),
+    }
+    found = {name: ([str(n) for n in sorted({*every, own})], str(own)) for name, (every, own) in counts.items()}
+    if plan.pipeline_parallel == 1:
+        found["vpp"] = ["1"], "1"
+    own_policy = plan.recompute[0] if len(set(plan.recompute)) == 1 and not plan.recompute_layers else "by stage"
+    policies = [*RECOMPUTE_POLICIES, *(() if own_policy in RECOMPUTE_POLICIES else (own_policy,))]
+    schedules = [name for name in pipelines.names() if name != "interleaved"] if plan.pipeline_parallel > 1 else []
+    return found | {"recompute": (policies, own_policy), "schedule": (schedules or [plan.schedule], plan.schedule)}
+
+
+def _divisors(number: int) -> list[int]:
+    small = [n for n in range(1, int(number**0.5) + 1) if number % n == 0]
+    return sorted({*small, *(number // n for n in small)})
 
 
 def stage_boxes(result: Outcome | Infeasible) -> tuple[StageBox, ...]:

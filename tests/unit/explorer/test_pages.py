@@ -7,14 +7,13 @@ import pytest
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Outcome
 from dovetail.explorer.answers import prepared, result_of
-from dovetail.explorer.degrees import choices
 from dovetail.explorer.demo import demo_front
 from dovetail.explorer.front_view import design_charts
 from dovetail.explorer.networking import Collective, network_shown
 from dovetail.explorer.silicon import chip_shown
 from dovetail.explorer.state import State
 from dovetail.explorer.trust import trusted
-from dovetail.explorer.views import hardware_charts, sections
+from dovetail.explorer.views import hardware_charts, plan_choices, sections
 from dovetail.files.plan_text import plan_text
 from dovetail.parallel.plan import Plan
 from dovetail.store.version import physics_version
@@ -80,7 +79,7 @@ def test_every_tab_has_something_to_show(tab):
 
 def test_what_can_be_chosen_of_a_plan_holds_what_it_has():
     own = prepared(PIPED)
-    found = choices(own.plan, own.job.cluster.num_devices, own.job)
+    found = plan_choices(own.plan, own.job.workload, own.job.cluster.num_devices)
     assert all(chosen in values for values, chosen in found.values())
     assert found["tp"][0] == ["1", "2", "4", "8", "16"]
     assert found["ep"] == (["1"], "1")

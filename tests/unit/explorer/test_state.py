@@ -13,7 +13,6 @@ import pytest
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.evaluate import Outcome
 from dovetail.explorer.answers import (
-    edited,
     found_for_state,
     job_of_state,
     launch_of_state,
@@ -167,11 +166,11 @@ def test_a_session_comes_back_from_its_address_with_its_named_reference():
     ],
 )
 def test_a_decision_is_taken_by_hand_and_copies_fill_the_devices(option, words, field, value):
-    plan = prepared(edited(SMALL, option, words)).plan
-    assert getattr(plan, field) == value
-    assert plan.num_devices == 8
     changed, told = edited_shown(SMALL, option, words)
     assert told == shown(changed)
+    plan = prepared(changed).plan
+    assert getattr(plan, field) == value
+    assert plan.num_devices == 8
 
 
 @pytest.mark.parametrize(("option", "words"), [("tp", "3"), ("ep", "2"), ("dp", "3"), ("microbatch", "7"), ("pp", "x")])
@@ -182,7 +181,7 @@ def test_a_decision_that_cannot_be_is_refused_in_one_line(option, words):
 
 
 def test_a_plan_is_shown_as_chips_and_stages():
-    told = shown(edited(SMALL, "pp", "2"))
+    _, told = edited_shown(SMALL, "pp", "2")
     assert {(chip.label, chip.value) for chip in told.chips} >= {("TP", "1"), ("PP", "2"), ("DP", "4")}
     assert [stage.layers for stage in told.stages] == ["12 layers", "12 layers"]
     assert "4 copies" in told.copies
