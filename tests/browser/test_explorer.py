@@ -120,11 +120,12 @@ def test_degrees_are_set_by_hand_against_the_plan_found_and_what_cannot_be_is_re
     expect(page.locator(".stages li")).to_have_count(2)
     page.select_option("#plan-recompute", "full")
     expect(page.locator(".chips")).to_contain_text("Recompute full")
+    page.wait_for_timeout(200)  # the address follows the figures
     page.reload()
     planned(page)
     expect(page.locator(".chips")).to_contain_text("Recompute full")
     expect(page.locator(".compared")).to_contain_text("against the plan first found")
-    page.select_option("#plan-dp", "8")
+    page.select_option("#plan-dp", "4")
     expect(page.locator(".stages li")).to_have_count(1)
     page.click("#plan-anew")
     expect(page.locator('[data-key="step"]')).to_have_attribute("data-value", f"{before:.9g}")
@@ -140,7 +141,7 @@ def test_sliders_stand_beside_the_figures_and_the_reference_stays_when_it_is_pla
     before = value(page)
     sliders = page.locator("input[type=range]")
     boxes = [sliders.nth(place).bounding_box() for place in range(sliders.count())]
-    assert len(boxes) == 8
+    assert len(boxes) == 7  # two of HBM, three of the chip, its one network, and the devices
     assert all(box is not None and box["y"] < page.evaluate("innerHeight") for box in boxes)
     check_keys(page, before)
     turn(page, "hbm-bandwidth", -2)
@@ -322,7 +323,7 @@ def test_chip_network_and_accuracy_are_of_the_question_that_the_plan_page_asks(s
     assert "lots" in refusal(page)
     page.get_by_role("link", name="Accuracy").click()
     expect(page.locator("#sure")).to_contain_text("90 % interval")
-    expect(page.locator("figure .main-svg")).to_have_count(2)
+    expect(page.locator("figure .js-plotly-plot")).to_have_count(2)
     found.assert_calm()
 
 

@@ -314,6 +314,7 @@ class Live:
                     break
         finally:
             self._is_working = False
+        self.keep()
         await asyncio.sleep(SETTLED_S)
         if number == self._number:
             await self._settled()
