@@ -49,7 +49,7 @@ def best_so_far(now: Progress) -> str:
     return ""
 
 
-def gap_words(now: Progress) -> str:
+def gap_label(now: Progress) -> str:
     """How far from the best possible a search may be; empty while no bound is known."""
     for standing in now.standing:
         if isinstance(standing, PlanStanding) and standing.bound_s:
@@ -286,7 +286,7 @@ class Live:
         busy, self.busy = self.busy, None
         best = busy.best if busy is not None else ""
         if best:
-            gap = "" if busy is None or busy.now is None else gap_words(busy.now)
+            gap = "" if busy is None or busy.now is None else gap_label(busy.now)
             said = f"The search was stopped: this is the best plan so far{gap}."
             self.found, self.found_of = Found(plan=best, said=said), ""
             self.session = replace(self.session, state=self.state.with_plan(best))

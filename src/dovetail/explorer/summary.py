@@ -11,7 +11,7 @@ from dovetail.api.progress import PlanStanding
 from dovetail.explorer.elements import box, button, choice_field, markup, options_html, put_text, text_field, words
 from dovetail.explorer.figures import cards_html, short
 from dovetail.explorer.frame import PageFrame
-from dovetail.explorer.live import AS_PLANNED, Live, gap_words
+from dovetail.explorer.live import AS_PLANNED, Live, gap_label
 from dovetail.explorer.views import chips_html, stages_html
 from dovetail.units import format_s
 
@@ -48,7 +48,7 @@ class Summary:
             return
         shown = live.shown
         self._title.content = escape(shown.title)
-        self._compared.content = self._compared_words()
+        self._compared.content = self._compared_label()
         self._compared.set_visibility(bool(self._compared.content))
         self._cards.content = cards_html(shown.measures, live.before)
         drawn = stages_html(shown.stages, shown.copies) if self._is_drawn else ""
@@ -61,7 +61,7 @@ class Summary:
         self._panel.props["data-ready"] = "1"
         self._panel.update()
 
-    def _compared_words(self) -> str:
+    def _compared_label(self) -> str:
         live = self._live
         if not live.session.reference:
             return ""
@@ -75,7 +75,7 @@ class Summary:
         live, busy = self._live, self._live.busy
         self._busy.set_visibility(busy is not None)
         if busy is not None:
-            self._told.content = escape(f"Planning {busy.what}: {_progress_words(live)}")
+            self._told.content = escape(f"Planning {busy.what}: {_progress_label(live)}")
             now = busy.now
             props = {"value": now.num_done, "max": now.num_all} if now is not None and now.num_all else {}
             for name in ("value", "max"):
@@ -92,7 +92,7 @@ class Summary:
         self._answer.update()
 
 
-def _progress_words(live: Live) -> str:
+def _progress_label(live: Live) -> str:
     busy = live.busy
     assert busy is not None, "nothing is searched"
     if busy.now is None:
@@ -101,7 +101,7 @@ def _progress_words(live: Live) -> str:
         if isinstance(standing, PlanStanding) and standing.best:
             best = f"best so far {short(format_s(standing.best[0].step_s))} per step"
             looked_at = f"; {standing.tally.num_plans:,} plans" if standing.tally.num_plans else ""
-            return f"{best}{gap_words(busy.now)}{looked_at}"
+            return f"{best}{gap_label(busy.now)}{looked_at}"
     return busy.now.words
 
 
@@ -167,7 +167,7 @@ class Strip:
         live = self._live
         self._cancel.set_visibility(live.busy is not None)
         if live.busy is not None:
-            self._told.content = escape(f"Planning {live.busy.what}: {_progress_words(live)}")
+            self._told.content = escape(f"Planning {live.busy.what}: {_progress_label(live)}")
             return
         if live.shown is None:
             return

@@ -114,7 +114,7 @@ def errors_chart(
     )  # fmt: skip
 
 
-def _dots(name: str, rows: Sequence[Residual], colour: str, size: int) -> dict[str, object]:
+def _dots(name: str, rows: Sequence[Residual], colour: str, num_px: int) -> dict[str, object]:
     return {
         "type": "scatter",
         "mode": "markers",
@@ -122,7 +122,7 @@ def _dots(name: str, rows: Sequence[Residual], colour: str, size: int) -> dict[s
         "x": [row.num_devices for row in rows],
         "y": [round(math.exp(row.log_ratio), 4) for row in rows],
         "text": [said(f"{row.name}, {row.chip}") for row in rows],
-        "marker": {"color": colour, "size": size},
+        "marker": {"color": colour, "size": num_px},
         "hovertemplate": "%{text}<br>%{x} devices, %{y:.2f} times what we say<extra></extra>",
     }
 

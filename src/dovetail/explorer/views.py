@@ -123,10 +123,10 @@ def edited_shown(state: State, option: str, words: str) -> tuple[State, Shown]:
 
 def _levers(result: Infeasible) -> tuple[str, ...]:
     """Changes of the plan in the words of its chips."""
-    return tuple(_in_chip_words(one.change) for one in result.levers[:3])
+    return tuple(_chip_labels(one.change) for one in result.levers[:3])
 
 
-def _in_chip_words(change: str) -> str:
+def _chip_labels(change: str) -> str:
     for option, name in OPTIONS.items():
         label = option.upper() if len(option) == 2 else name.replace("_", " ")
         change = change.replace(f"{name}: ", f"{label} ")
