@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Protocol
 
 from fastapi import Request
 from nicegui import ui
 
+from dovetail.errors import InvalidInput
 from dovetail.explorer.accuracy_page import AccuracyView
 from dovetail.explorer.answers import found_for_state, prepared, result_of
 from dovetail.explorer.catalogue import chip_groups, cluster_groups, model_groups
@@ -23,7 +25,7 @@ from dovetail.explorer.state import FIRST
 from dovetail.explorer.study_page import StudyView
 from dovetail.explorer.uploads import add_uploads
 from dovetail.explorer.views import shown
-from dovetail.explorer.work import Workers
+from dovetail.explorer.work import Cancelled, Workers
 from dovetail.files.plan_text import plan_text
 from dovetail.parallel.plan import Plan
 
@@ -50,10 +52,11 @@ def begin_warm() -> None:
 async def warm(workers: Workers) -> None:
     """Answers what a newcomer's page asks, before anybody opens it."""
     asker = "the server"
-    found = await workers.search(asker, f"plan {FIRST.key}", lambda _: None, found_for_state, FIRST)
-    state = FIRST.with_plan(found.plan)
-    for has_limit in (False, True):
-        await workers.answer(asker, f"figures {has_limit} {state.key}", shown, state, has_limit)
+    with suppress(Cancelled, InvalidInput):  # the server ends before it was warm
+        found = await workers.search(asker, f"plan {FIRST.key}", lambda _: None, found_for_state, FIRST)
+        state = FIRST.with_plan(found.plan)
+        for has_limit in (False, True):
+            await workers.answer(asker, f"figures {has_limit} {state.key}", shown, state, has_limit)
 
 
 def add_pages(settings: Settings, workers: Workers, searches: Searches) -> None:

@@ -151,7 +151,7 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 .dv progress::-webkit-progress-bar {{ background: var(--line); }}
 .dv progress::-webkit-progress-value {{ background: var(--accent); }}
 .dv progress::-moz-progress-bar {{ background: var(--accent); }}
-.scroll {{ overflow-x: auto; margin: .5rem 0; }}
+.scroll {{ position: relative; overflow-x: auto; margin: .5rem 0; }}
 .dv table {{ border-collapse: collapse; font-size: .92rem; }}
 .dv caption {{ text-align: left; padding-bottom: .3rem; }}
 .dv th, .dv td {{ padding: .3rem 1.1rem .3rem 0; border-bottom: 1px solid var(--line); text-align: left;
