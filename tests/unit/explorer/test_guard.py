@@ -201,7 +201,7 @@ def test_what_another_sites_page_embeds_is_refused_token_or_not(kind, site, mode
 
 
 def test_a_link_from_elsewhere_is_followed_and_what_our_own_page_asks_is_answered():
-    link = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate", "sec_fetch_dest": "document"}
+    link: dict[str, Any] = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate", "sec_fetch_dest": "document"}
     assert asked(HERE, query=b"token=mine", **link)[0] == 303
     for site in ("same-origin", "none"):
         assert asked(HERE, sec_fetch_site=site, sec_fetch_mode="cors", sec_fetch_dest="empty")[0] == 200
