@@ -15,14 +15,15 @@ CARD = 'data-key="step"'
 SOCKET = "/_nicegui_ws/socket.io"
 _ELEMENTS = re.compile(r"String\.raw`(.*?)`", re.DOTALL)
 _CLIENT = re.compile(r"'client_id': '([0-9a-f-]+)'")
-_STEP = re.compile(CARD + r".*?<strong>(.*?)</strong>", re.DOTALL)
+_STEP = re.compile(CARD + r' data-value="(.*?)"')
 
 
 class User:
     """One tab; `turn` comes back once the figures it changed were told."""
 
-    def __init__(self, address: str, state: str) -> None:
+    def __init__(self, address: str, state: str, path: str = "/") -> None:
         """`address` is what `dovetail ui` printed; its token is shown as the browser's cookie is."""
+        self._path = path
         self._url, _, token = address.partition("/?token=")
         self._cookie = {"Cookie": f"dovetail-{urlsplit(self._url).port}={token}"}
         self._state = state
@@ -36,6 +37,7 @@ class User:
         page = await asyncio.to_thread(self._page)
         self._client = _CLIENT.findall(page)[0]
         self._elements = json.loads(_unescaped(_ELEMENTS.findall(page)[0]))
+        self._updated(self._elements)  # an answer that was known comes with the page
         self._link = socketio.AsyncClient(reconnection=False)
         self._link.on("update", self._updated)
         self._link.on("run_javascript", self._asked)
@@ -76,7 +78,7 @@ class User:
         return await self.shown(wait_s)
 
     def _page(self) -> str:
-        asked = urllib.request.Request(f"{self._url}/?{self._state}", headers=self._cookie)
+        asked = urllib.request.Request(f"{self._url}{self._path}?{self._state}", headers=self._cookie)
         with urllib.request.urlopen(asked, timeout=60) as answer:
             return str(answer.read().decode())
 

@@ -11,17 +11,18 @@ from urllib.parse import quote, urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
+from benchmarks.bar_explorer import image_statuses
 from dovetail.explorer.packed import packed
 from tests.browser.conftest import Server, Visitor, serving
-from tests.browser.test_explorer import LLAMA, SMALL, STEP, planned
+from tests.browser.test_explorer import LLAMA, SMALL, planned
 
 pytestmark = pytest.mark.slow
 
 AXE = {"resultTypes": ["violations"]}  # of what is in order nothing need be told
 EVIL = "<img src=x onerror=window.pwned=1>"
-PAGES = ("/", "/compare", "/study", "/search")
+PAGES = ("/", "/hardware", "/chip", "/network", "/accuracy", "/compare", "/study", "/search")
 
 
 def asked(
@@ -114,7 +115,7 @@ def test_html_in_names_is_shown_and_never_read(server: Server, visit: Visitor, t
     planned(found.page)
     expect(found.page.locator("#result h2")).to_contain_text(EVIL)
     found.page.click("#pin")
-    expect(found.page.locator("#pinned")).to_contain_text("1 pinned")
+    expect(found.page.locator("#pinned")).to_contain_text("Kept")
     found.page.get_by_role("link", name="Compare").click()
     expect(found.page.locator(".compare table")).to_contain_text(EVIL)
     found.page.goto(f"{server.url}/?model={quote(EVIL)}")
@@ -182,28 +183,69 @@ def test_a_server_open_to_others_asks_for_its_token(visit: Visitor, tmp_path: Pa
         found.assert_calm()
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_every_page_can_be_read_by_everybody_and_fits_its_width(
-    server: Server, visit: Visitor, width: int, scheme: str
-):
-    found = visit(f"{server.url}/search", width=width, scheme=scheme)
-    for path in PAGES:
-        pins = f"&pin={quote(SMALL)}" if path == "/compare" else ""
-        found.page.goto(f"{server.url}{path}?{SMALL if path != '/search' else ''}{pins}")
-        check_readable(found.page, path)
+def test_an_image_from_another_site_is_refused_token_and_all(server: Server, browser: Browser):
+    """What a browser really sends: localhost is another site than 127.0.0.1, and the same server."""
+    assert 403 in image_statuses(browser, server.address)
+
+
+def test_a_read_only_server_takes_no_upload_and_starts_no_search(visit: Visitor, tmp_path: Path):
+    with serving(tmp_path, "--read-only") as server:
+        assert asked(server, "POST", "/upload/model?name=ok.json", json.dumps(LLAMA).encode())[0] == 403
+        found = visit(f"{server.url}/search")
+        expect(found.page.locator("#start")).to_be_disabled()
+        expect(found.page.locator("#told")).to_contain_text("read-only")
+        found.page.goto(f"{server.url}/?{SMALL}")
+        planned(found.page)
+        assert found.page.locator("#model-file").count() == 0
+        found.assert_calm()
+
+
+READY = {
+    "/": "#tab .main-svg",
+    "/hardware": "figure .main-svg",
+    "/chip": "#floorplan .main-svg",
+    "/network": "[data-drawn] .main-svg",
+    "/accuracy": "[data-drawn] .main-svg",
+    "/compare": ".compare table",
+    "/study": "#open-point",
+    "/search": "#open-point",
+}
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_every_page_can_be_read_by_everybody_light_and_dark_wide_and_narrow(server: Server, visit: Visitor, path: str):
+    pins = f"&pin={quote(SMALL)}" if path == "/compare" else ""
+    found = visit(f"{server.url}{path}?{SMALL if path not in ('/search', '/study') else ''}{pins}", width=1440)
+    page = found.page
+    page.wait_for_selector(READY[path])
+    check_readable(page)
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_selector("body.body--dark")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.wait_for_timeout(300)  # colours change within, and charts are drawn anew
+    page.wait_for_selector(READY[path])
+    check_readable(page)
+    check_width(page)
+    page.emulate_media(color_scheme="light")
+    page.wait_for_selector("body:not(.body--dark)")
+    check_readable(page, rules=["color-contrast"])
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_selector("body.body--dark")
+    check_readable(page, rules=["color-contrast"])
+    check_width(page)
     found.assert_calm()
 
 
-def check_readable(page: Page, path: str) -> None:
-    ready = {"/": STEP, "/compare": ".compare table", "/study": "#open-point", "/search": "#start"}[path]
-    page.wait_for_selector(ready)
-    if path in ("/", "/study"):
-        page.wait_for_selector(".js-plotly-plot .main-svg")
+def check_width(page: Page) -> None:
     wide = page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
     assert wide[0] <= wide[1], f"the page is {wide[0]} px wide on a screen of {wide[1]}"
-    grave = [
-        one for one in Axe().run(page, options=AXE).response["violations"] if one["impact"] in ("serious", "critical")
-    ]
+
+
+def check_readable(page: Page, rules: list[str] | None = None) -> None:
+    options: dict[str, Any] = AXE if rules is None else {**AXE, "runOnly": rules}
+    found = Axe().run(page, options=options).response["violations"]
+    grave = [one for one in found if one["impact"] in ("serious", "critical")]
     told = [f"{one['id']}: {one['help']}: {[node['html'][:200] for node in one['nodes'][:3]]}" for one in grave]
     assert not told, "\n".join(told)
     unlabelled = (

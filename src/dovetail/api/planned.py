@@ -277,7 +277,19 @@ def _framework_bests(
     """What each framework runs as printed; nothing where the search was kept to one or is not by time."""
     if isinstance(found, NothingFits) or request.framework or found.question.objective.aspect != "time":
         return ()
-    cluster, question = job.cluster, found.question
+    return _bests(found.question, job.cluster, request, context)
+
+
+def framework_bests(job_request: JobRequest, request: PlanRequest, context: SearchContext) -> tuple[FrameworkBest, ...]:
+    """The best plan that each framework runs as printed, without a search of the whole space."""
+    job, _ = open_job_of(job_request)
+    with countable(), placed_in(job_request.spec):
+        return _bests(question_of(job, request), job.cluster, request, context)
+
+
+def _bests(
+    question: Question, cluster: AnyCluster, request: PlanRequest, context: SearchContext
+) -> tuple[FrameworkBest, ...]:
     if isinstance(cluster, HeterogeneousCluster):
         return ()
     found_by: dict[str, FrameworkBest] = {}

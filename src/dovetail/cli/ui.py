@@ -20,18 +20,26 @@ def ui(
     ] = "127.0.0.1",
     port: Annotated[int, Option("The port to listen on.", "N", COUNT)] = 8037,
     store: Annotated[str, Option("A store whose studies are shown, and where searches are kept.", "FILE")] = "",
+    is_read_only: Annotated[
+        bool,
+        Option(
+            "For sharing: pages and sliders work, nothing is uploaded, and no search is started.",
+            kind=FLAG,
+            flag="--read-only",
+        ),
+    ] = False,
     opens: Annotated[bool, Option("Open the page in the browser.", kind=FLAG, flag="--open")] = False,
     as_json: Annotated[bool, Option("Print the address as JSON, for programs.", kind=FLAG, flag="--json")] = False,
 ) -> None:
-    """Explore in the browser: plan, turn hardware, compare, search.
+    """Explore in the browser: plan, change the hardware, compare, search.
 
     Pages are served by this machine alone, from what is installed: nothing is loaded from or told to anyone else.
     The address that is printed has a token in it, without which nobody gets in. Ends with Ctrl-C.
     """
-    answer(host, port, store, opens_browser=opens, as_json=as_json)
+    answer(host, port, store, is_read_only=is_read_only, opens_browser=opens, as_json=as_json)
 
 
-def answer(host: str, port: int, store: str, *, opens_browser: bool, as_json: bool) -> None:
+def answer(host: str, port: int, store: str, *, opens_browser: bool, as_json: bool, is_read_only: bool = False) -> None:
     """Serves the pages, and says where."""
     from dovetail.cli.screen import show_json, write
     from dovetail.explorer.server import MISSING, serve
@@ -39,7 +47,7 @@ def answer(host: str, port: int, store: str, *, opens_browser: bool, as_json: bo
 
     if importlib.util.find_spec("nicegui") is None:
         raise InvalidInput(MISSING)
-    settings = settings_of(host, port, store)
+    settings = settings_of(host, port, store, is_read_only=is_read_only)
 
     def ready(url: str) -> None:
         show_json({"url": url}) if as_json else write(f"Dovetail is at {url}\nCtrl-C ends it.\n")

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
+from dovetail.accuracy.residuals import Residual
 from dovetail.api.jobs import JobRequest, open_job_of
-from dovetail.api.planned import best_plan
+from dovetail.api.launched import launched
+from dovetail.api.planned import best_plan, framework_bests
 from dovetail.api.progress import Progress, Tell
-from dovetail.api.requests.jobs import PlanRequest
+from dovetail.api.requests.jobs import LaunchRequest, PlanRequest
 from dovetail.api.search_context import CallContext
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.explorer.designs import design_cluster
 from dovetail.explorer.state import DEVICES, TIMES, State
 from dovetail.files.heterogeneous_cluster import any_cluster_of
+from dovetail.files.inline_plan import decided_by
 from dovetail.files.job import OpenJob, countable
 from dovetail.files.model import model_of
 from dovetail.files.plan_text import plan_text
@@ -24,23 +28,50 @@ from dovetail.hardware.altered import Figure, altered, figures_of
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster
 from dovetail.parallel.plan import Plan
+from dovetail.report.charts.chart import Chart
+from dovetail.report.charts.plan_scatter import plans_scatter
+from dovetail.report.labels import gain, likely, percent, plan_in_brief
+from dovetail.report.launchers.framework_bests import FrameworkBest
+from dovetail.report.limits import WAITS
 from dovetail.report.page import Page
 from dovetail.report.pages.simulated import outcome_page
-from dovetail.report.planned import sentence
-from dovetail.search.planners.ranking import NothingFits
+from dovetail.report.ranked import best_faster_probability
+from dovetail.search.planners.ranking import Choice, NothingFits, Ranked
 from dovetail.workload.model import Model
 
 DEFAULT_OBJECTIVE = "time"
+NUM_ALTERNATIVES, NUM_SPREAD = 12, 60
+MOST_SPREAD_S = 8.0  # a search that took longer is not repeated for more dots
+WAIT_WORDS = {name: words for name, (words, _) in WAITS.items()} | {
+    "compute": "compute",
+    "host": "waiting for the host",
+}
 _COPIES = "data_parallel:"  # the line of a plan's text that says how many copies there are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """A plan of the ranking: its text, what it comes to, and what it loses most by."""
+
+    plan: str
+    brief: str
+    step_s: float
+    need_bytes: float
+    over_best_frac: float
+    loses_by: str = ""
+    likely: str = ""  # how likely the best is truly faster
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A plan that a search found, as text, and how far from the best possible it may be; why there is none, else."""
+    """A plan that a search found, as text, how far from the best possible it may be, and the plans behind it."""
 
     plan: str
     said: str
     gap_frac: float = 0.0
+    alternatives: tuple[Alternative, ...] = ()
+    charts: tuple[Chart, ...] = ()
+    took_s: float = 0.0
 
 
 def job_of_state(state: State) -> OpenJob:
@@ -137,15 +168,141 @@ def _without_copies(text: str) -> str:
     return "".join(line for line in text.splitlines(keepends=True) if not line.startswith(_COPIES))
 
 
+def edited_plan(own: Prepared, option: str, words: str) -> Plan:
+    """The plan with one decision taken by hand: `option` and `words` are those of the command line.
+
+    What only went with the old decision goes; copies fill the devices again. Where the copies themselves are decided,
+    the pipeline takes up the devices that they leave.
+    """
+    over = dict(decided_by({option: words}))
+    if option == "recompute":
+        over["recompute_layers"] = []
+    if option == "dp":
+        over |= _pipeline_beside(own.plan, int(over["data_parallel"]), own.job.cluster.num_devices)
+    with countable():
+        return uploaded_plan(plan_text(own.plan), own.job.workload, own.job.cluster, over)
+
+
+def _pipeline_beside(plan: Plan, data_parallel: int, num_devices: int) -> dict[str, int]:
+    """The pipeline that so many copies leave, or else the tensor parallelism."""
+    for key, beside in (
+        ("pipeline_parallel", plan.tensor_parallel * plan.context_parallel),
+        ("tensor_parallel", plan.pipeline_parallel * plan.context_parallel),
+    ):
+        if num_devices % (data_parallel * beside) == 0:
+            return {key: num_devices // (data_parallel * beside)}
+    message = f"data_parallel={data_parallel} must divide {num_devices:,} devices together with the other degrees"
+    raise InvalidInput(f"{message}; change TP or PP first", "dp")
+
+
 def found_for_state(state: State, tell: Tell | None = None, objective: str = DEFAULT_OBJECTIVE) -> Found:
     """The best plan for the state's model and hardware, as it was changed."""
     job = job_as_turned(state)
     asked = _job_request(state, job.workload.model, altered_cluster(state, job))
-    wanted = PlanRequest(objective=objective).changed(**state.requested)
+    wanted = PlanRequest(objective=objective, top=NUM_ALTERNATIVES).changed(**state.requested)
+    began_s = time.monotonic()
     best, answer = best_plan(asked, wanted, CallContext(tell=tell or _no_progress))
+    took_s = time.monotonic() - began_s
     if isinstance(answer, NothingFits):
-        return Found(plan=plan_text(best.plan), said="no plan fits; this is the one that needs least memory")
-    return Found(plan=plan_text(best.plan), said=f"{sentence(answer, load_residuals())}.", gap_frac=answer.gap_frac)
+        return Found(plan=plan_text(best.plan), said="No plan fits; this is the one that needs least memory.")
+    residuals = load_residuals()
+    gap = "optimal in the model" if answer.gap_frac <= 0 else f"at most {percent(answer.gap_frac, 2)} from the best"
+    return Found(
+        plan=plan_text(best.plan),
+        said=f"Best of {answer.tally.num_plans:,} plans, {gap}.",
+        gap_frac=answer.gap_frac,
+        alternatives=tuple(_alternative(answer, one, residuals) for one in answer.ranking),
+        charts=plans_scatter(answer, residuals),
+        took_s=took_s,
+    )
+
+
+def spread_for_state(state: State, tell: Tell) -> tuple[Chart, ...]:
+    """More plans by time and memory, for the front of both: those that a search by time alone leaves far behind too."""
+    job = job_as_turned(state)
+    asked = _job_request(state, job.workload.model, altered_cluster(state, job))
+    wanted = PlanRequest(objective=DEFAULT_OBJECTIVE, top=NUM_SPREAD).changed(**state.requested)
+    _, answer = best_plan(asked, wanted, CallContext(tell=tell))
+    return () if isinstance(answer, NothingFits) else plans_scatter(answer, load_residuals())
+
+
+def _alternative(found: Choice, one: Ranked, residuals: Sequence[Residual]) -> Alternative:
+    chance_frac = best_faster_probability(found, one, residuals)
+    return Alternative(
+        plan=plan_text(one.candidate.plan),
+        brief=plan_in_brief(one.candidate.plan),
+        step_s=float(one.candidate.step_s),
+        need_bytes=float(one.candidate.need_bytes),
+        over_best_frac=one.over_best_frac,
+        loses_by="" if not one.breakdown else lost_by(one),
+        likely="" if chance_frac is None else likely(chance_frac),
+    )
+
+
+def lost_by(one: Ranked) -> str:
+    """What a plan loses most by, in words."""
+    worst = one.breakdown[0]
+    part = WAIT_WORDS.get(worst.component, worst.component)
+    return f"{part} ({gain(worst.over_best_frac)})"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameworkRow:
+    """What one framework runs as printed: a plan with its figures, or why there is none."""
+
+    framework: str
+    version: str
+    plan: str = ""
+    brief: str = ""
+    step_s: float = 0.0
+    need_bytes: float = 0.0
+    fits_with: str = ""
+    trained: tuple[str, ...] = ()
+    refusal: str = ""
+
+
+def frameworks_for_state(state: State, tell: Tell) -> tuple[FrameworkRow, ...]:
+    """The best plan that each framework runs as printed, the fastest first."""
+    job = job_as_turned(state)
+    asked = _job_request(state, job.workload.model, altered_cluster(state, job))
+    rows = framework_bests(asked, PlanRequest().changed(**state.requested), CallContext(tell=tell))
+    found = [_framework_row(one) for one in rows]
+    return tuple(sorted(found, key=lambda one: one.step_s or float("inf")))
+
+
+def _framework_row(one: FrameworkBest) -> FrameworkRow:
+    row = FrameworkRow(framework=one.framework, version=one.version, trained=one.trained, refusal=one.refusal)
+    if not one.candidates:
+        return row
+    [best] = one.candidates
+    return replace(
+        row,
+        plan=plan_text(best.plan),
+        brief=plan_in_brief(best.plan),
+        step_s=float(best.step_s),
+        need_bytes=float(best.need_bytes),
+        fits_with=likely(one.fit_probability),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LaunchText:
+    """What starts a plan with a framework, and where that differs from the plan."""
+
+    text: str
+    differing: tuple[str, ...]
+    suffix: str
+
+
+def launch_of_state(state: State, framework: str) -> LaunchText:
+    """The launch text of the state's plan, as `dovetail launch` prints it."""
+    own = prepared(state)
+    asked = _job_request(state, own.job.workload.model, altered_cluster(state, own.job))
+    given = {name: getattr(asked, name) or None for name in ("global_batch", "seq", "compute")}
+    given |= {"model": asked.model, "cluster": asked.cluster}
+    found = launched(LaunchRequest(plan=own.plan, framework=framework, **given))
+    suffix = "toml" if found.text.lstrip().startswith("[") else "sh"
+    return LaunchText(text=found.text, differing=found.differing, suffix=suffix)
 
 
 def page_of_state(state: State) -> Page:

@@ -1,146 +1,147 @@
-"""Designs side by side: what was pinned, each beside the first."""
+"""Named designs side by side: what differs first, what each comes to with its interval, and charts of all."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from html import escape
 from typing import Any
 
 from nicegui import ui
 
-from dovetail.errors import DovetailError
-from dovetail.explorer.answers import figures_of_job, prepared, result_of
-from dovetail.explorer.elements import box, button, markup, words
-from dovetail.explorer.figures import LIMIT, Measure, Measures, change_frac, figure_label, measures_of
-from dovetail.explorer.frame import PageFrame
-from dovetail.explorer.state import FIRST, State, query_of, states_of
-from dovetail.report.labels import plan_in_brief
-from dovetail.report.page_tables import table_html
-from dovetail.report.table import Table
+from dovetail.explorer.comparing import Cell, Compared, Row, compared, names_of
+from dovetail.explorer.elements import box, button, markup, show_chart, text_field, words
+from dovetail.explorer.frame import PageFrame, Site
+from dovetail.explorer.state import MAX_PINS, Session, State, query_of, session_of
 
-LEAD = "Pinned designs side by side, each beside the first. Pin more on the plan page."
-EMPTY = "Nothing is pinned yet. On the plan page, press “Pin this design”; change something, and pin again."
-SAME = "same"
-Rows = list[tuple[str, ...]]
+LEAD = "Designs that you kept, side by side: differences first, changes against the first."
+EMPTY = "Nothing is kept yet. On Plan or Hardware, give a design a name and press \u201cKeep to compare\u201d."
 
 
 class CompareView:
-    """The page in one tab: pins are in the address alone."""
+    """The page in one tab: designs are in the address alone."""
 
-    def __init__(self, query: list[tuple[str, str]]) -> None:
-        self._query = query
+    def __init__(self, site: Site, query: list[tuple[str, str]]) -> None:
+        self._site, self._query = site, query
         self.frame = PageFrame("/compare", query)
-        self.state, self.pins = FIRST, ()  # type: State, tuple[State, ...]
+        self._session = Session()
+        self._found: Compared | None = None
 
     def build(self) -> None:
         with self.frame.shown("Compare", LEAD):
             with self.frame.refusing():
-                self.state, self.pins = states_of(self._query)
-            self._table = ui.element("div")
-            with self._table:
-                words("Working out the figures." if self.pins else EMPTY, "p", "busy")
+                self._session = session_of(self._query)
+            self._body = ui.element("div")
+            with self._body:
+                words("Working out the figures." if self._session.pins else EMPTY, "p", "note")
+        self.frame.on_mode = self._draw
 
     async def begin(self) -> None:
         with self.frame.refusing():
-            states_of(self._query)
+            session_of(self._query)
             await self._show()
 
     async def _show(self) -> None:
         self._keep()
-        if not self.pins:
-            self._table.clear()
-            with self._table:
-                words(EMPTY, "p", "busy")
-            return
-        table = await asyncio.to_thread(compared, self.pins)
-        self._table.clear()
-        with self._table:
-            with box("panel", "section"):
-                markup("\n".join(table_html(table, is_titled=False)), "div", "compare")
-            with box("panel", "section"):
-                words("Open or remove", "h2")
-                for index, pin in enumerate(self.pins):
-                    with box("row"):
-                        words(f"Open {named(index)}", "a", href=self.frame.address("/", query_of(pin, self.pins)))
-                        button(f"Remove {named(index)}", self._removing(index), is_quiet=True, id=f"remove-{index}")
+        pins = self._session.pins
+        if pins:
+            key = " ".join(f"{pin.name}: {pin.key}" for pin in pins)
+            self._found = await self._site.workers.answer("compare", f"compare {key}", compared, pins)
+        else:
+            self._found = None
+        self._draw()
+
+    def _draw(self) -> None:
+        self._body.clear()
+        with self._body:
+            if self._found is None:
+                with box("panel", "section"):
+                    words(EMPTY)
+                    if self._session.state.plan:
+                        button("Add what the plan page shows", self._add, id="add")
+                return
+            found, pins = self._found, self._session.pins
+            with box("panel", "section", aria_label="Designs"):
+                markup(compared_html(found, self._links(pins)), "div", "scroll compare")
+                state = self._session.state
+                is_new = state.plan and state.key not in {pin.key for pin in pins} and len(pins) < MAX_PINS
+                if is_new:
+                    button("Add what the plan page shows", self._add, is_quiet=True, id="add")
+            with box("overlaid"):
+                for chart in found.charts:
+                    with box("panel", "section"):
+                        show_chart(chart, self.frame.mode)
+            with box("panel", "section", aria_label="Names"):
+                words("Rename or remove", "h2")
+                for index, name in enumerate(names_of(pins)):
+                    with box("rename"):
+                        text_field(f"name-{index}", f"Name of {name}", name, self._renaming(index), maxlength="40")
+                        button(f"Remove {name}", self._removing(index), is_quiet=True, id=f"remove-{index}")
+        self._body.props["data-ready"] = "1"
+        self._body.update()
+
+    def _links(self, pins: Sequence[State]) -> list[str]:
+        return [self.frame.address("/", query_of(pin, pins, self._session.reference)) for pin in pins]
+
+    async def _add(self) -> None:
+        state = self._session.state
+        with self.frame.refusing():
+            kept = state if state.name else state.named(state.model or "uploaded")
+            self._session = replace(self._session, pins=(*self._session.pins, kept))
+            await self._show()
+
+    def _renaming(self, index: int) -> Any:
+        async def rename(name: str) -> None:
+            pins = list(self._session.pins)
+            pins[index] = pins[index].named(name)
+            self._session = replace(self._session, pins=tuple(pins))
+            with self.frame.refusing():
+                await self._show()
+
+        return rename
 
     def _removing(self, index: int) -> Any:
         async def remove() -> None:
-            self.pins = (*self.pins[:index], *self.pins[index + 1 :])
+            pins = self._session.pins
+            self._session = replace(self._session, pins=(*pins[:index], *pins[index + 1 :]))
             with self.frame.refusing():
                 await self._show()
 
         return remove
 
     def _keep(self) -> None:
-        query = query_of(self.state, self.pins)
+        query = self._session.query
         self.frame.keep(query)
-        for path in ("/", "/compare"):
-            self.frame.link(path, query)
+        self.frame.carry(query)
 
 
-def named(index: int) -> str:
-    return f"design {chr(ord('A') + index)}"
-
-
-def compared(pins: Sequence[State]) -> Table:
-    """A column for each state: what it is, what it comes to, and how far that is from the first."""
-    columns = [_column(pin) for pin in pins]
-    keys = list(dict.fromkeys(key for column in columns for key in column.facts))
-    rows: Rows = []
-    for key in keys:
-        told = [column.facts.get(key, "-") for column in columns]
-        rows.append((key, told[0], *(SAME if own == told[0] and own != "-" else own for own in told[1:])))
-    first = {one.key: one for one in columns[0].measures}
-    for key, label in _labels(columns).items():
-        cells = [_cell({one.key: one for one in column.measures}.get(key), first.get(key)) for column in columns]
-        rows.append((label, *cells))
-    return Table(
-        title="Designs side by side",
-        columns=("", *(named(index).replace("d", "D", 1) for index in range(len(pins)))),
-        rows=tuple(rows),
-        align="l" + "r" * len(pins),
+def compared_html(found: Compared, links: Sequence[str]) -> str:
+    """Figures, then what differs, then, folded, what is the same."""
+    heads = "".join(
+        f'<th scope="col"><a href="{escape(link)}">{escape(name)}</a></th>'
+        for name, link in zip(found.names, links, strict=True)
     )
+    parts = [f'<table class="designs"><thead><tr><th scope="col">design</th>{heads}</tr></thead>']
+    parts.append(_group("What it comes to", found.figures, len(found.names)))
+    differing = found.differing
+    if differing:
+        parts.append(_group("What differs", differing, len(found.names)))
+    parts.append("</table>")
+    if found.same:
+        same = "".join(f"<li>{escape(row.label)}: {escape(row.cells[0].shown)}</li>" for row in found.same)
+        parts.append(f"<details><summary>The same in all ({len(found.same)})</summary><ul>{same}</ul></details>")
+    return "".join(parts)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
-    """One design: what it is in words, and its figures."""
-
-    facts: dict[str, str]
-    measures: Measures
-
-
-def _column(state: State) -> Column:
-    """Raises nothing: what is wrong with one design stands in its column."""
-    try:
-        own = prepared(state)
-        result = result_of(own, state)
-    except DovetailError as error:
-        return Column(facts={"model": state.model or "uploaded", "cannot": str(error)}, measures=())
-    job = own.job
-    facts = {
-        "model": job.workload.model.name,
-        "global batch": f"{job.workload.global_batch:,} x {job.workload.seq:,}",
-        "compute": job.workload.precision.compute,
-        "cluster": job.cluster.name,
-        "devices": f"{job.cluster.num_devices:,}",
-        "plan": plan_in_brief(own.plan),
-    }
-    for figure in figures_of_job(job):
-        factor = state.factors.get(figure.key, 1.0)
-        facts[figure.label] = figure_label(figure.value * factor, figure.unit)
-    return Column(facts=facts, measures=measures_of(result))
+def _group(title: str, rows: Sequence[Row], num_designs: int) -> str:
+    head = f'<tr class="group"><th scope="rowgroup" colspan="{num_designs + 1}">{escape(title)}</th></tr>'
+    body = "".join(
+        f'<tr><th scope="row">{escape(row.label)}</th>{"".join(map(_cell_html, row.cells))}</tr>' for row in rows
+    )
+    return f"<tbody>{head}{body}</tbody>"
 
 
-def _labels(columns: Sequence[Column]) -> dict[str, str]:
-    return {one.key: one.label for column in columns for one in column.measures}
-
-
-def _cell(now: Measure | None, first: Measure | None) -> str:
-    if now is None:
-        return "does not fit"
-    moved_frac = change_frac(now, first) if first is not None and now.key != LIMIT else 0.0
-    over = " (does not fit)" if now.share_frac > 1 else ""
-    return f"{now.shown}{over}" + (f" ({moved_frac:+.1%})" if moved_frac else "")
+def _cell_html(cell: Cell) -> str:
+    moved = f'<span class="moved {cell.word}">{escape(cell.moved)}</span>' if cell.moved else ""
+    interval = f'<span class="note">{escape(cell.interval)}</span>' if cell.interval else ""
+    return f"<td><b>{escape(cell.shown)}</b> {moved}{interval}</td>"

@@ -31,21 +31,26 @@ def design_word(base: str, network: str, system: Mapping[str, float]) -> str:
     return "~".join((base, network, *(f"{system[name]:.10g}" for name in KNOBS)))
 
 
-def design_cluster(word: str, num_devices: int = 0) -> Cluster:
-    """The cluster that `design_word` wrote; of another number of devices where one is given."""
+def read_design(word: str) -> tuple[str, str, dict[str, float]]:
+    """The base chip, the network and the knobs that `design_word` wrote."""
     base, *rest = word.split("~")
     network, values = (rest[0], rest[1:]) if rest else ("", [])
     names = OLD_KNOBS.get(len(values), KNOBS)
     if len(values) != len(names):
         raise InvalidInput(f"a design is a chip, a network and {len(KNOBS)} numbers; got {len(values)} numbers")
-    chip = chip_of(catalogue_entry(base))
-    system = system_of(chip, 1) | {name: _number(name, value) for name, value in zip(names, values, strict=True)}
+    own = system_of(chip_of(catalogue_entry(base)), 1)
+    return base, network, own | {name: _number(name, value) for name, value in zip(names, values, strict=True)}
+
+
+def design_cluster(word: str, num_devices: int = 0) -> Cluster:
+    """The cluster that `design_word` wrote; of another number of devices where one is given."""
+    base, network, system = read_design(word)
     devices = num_devices or int(system["num_devices"])
     if not 1 <= devices <= MAX_DEVICES:
         raise InvalidInput(f"a cluster has 1 to {MAX_DEVICES:,} devices; got {devices:,}")
     code = system["network"]
     build = network_named(network) if code == AS_ASKED else network_coded(code).build
-    return build(system_chip(chip, system), devices)
+    return build(system_chip(chip_of(catalogue_entry(base)), system), devices)
 
 
 def _number(name: str, text: str) -> float:

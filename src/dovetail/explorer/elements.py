@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
 from typing import Any
+from urllib.parse import quote
 
 from nicegui import ui
 from nicegui.element import Element
@@ -22,6 +25,11 @@ NOTHING = "() => emit()"
 # What a field holds at first, as an attribute: the property of that name is written anew whenever anything on the page
 # changes, over whatever is being typed or dragged.
 AT_FIRST = "^value"
+# The number in the `data-place` of what was pressed within an element.
+PLACE = """(e) => {
+  const own = e.target.closest('[data-place]');
+  if (own) emit(Number(own.dataset.place));
+}"""
 Groups = Mapping[str, Sequence[tuple[str, str]]]  # options by group, each a value and its words
 Handler = Callable[..., Any]
 
@@ -115,6 +123,31 @@ def file_field(key: str, label: str, kind: str, limit_bytes: int, act: Handler) 
     return found.on("change", lambda event: act(event.args), js_handler=send)
 
 
+def copy_button(key: str) -> None:
+    """Copies the text of the element with this id."""
+    found = words("Copy", "button", "act", type="button", id=f"copy-{key}")
+    copy = f"""async (e) => {{
+      await navigator.clipboard.writeText(document.getElementById({json.dumps(key)}).textContent);
+      e.target.textContent = 'Copied';
+    }}"""
+    found.on("click", _nothing, js_handler=copy)
+
+
+def _nothing() -> None:
+    """What the browser does alone."""
+
+
+def download_html(name: str, text: str, label: str) -> str:
+    """A link that saves `text` under a name: nothing is asked of the server."""
+    return f'<a download="{escape(name)}" href="data:text/plain;charset=utf-8,{quote(text)}">{escape(label)}</a>'
+
+
+def _csv(table: Table) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows((table.columns, *table.rows) if table.columns else table.rows)
+    return out.getvalue()
+
+
 def slider(
     key: str, label: str, said: str, act: Handler, note: str = "", *, value: str, **attributes: str
 ) -> tuple[Element, ui.html]:
@@ -153,16 +186,31 @@ def show_section(section: Section, mode: Mode) -> None:
             )
 
 
-def show_chart(chart: Chart, mode: Mode) -> ui.plotly:
-    """A figure that can be looked at and read: what it shows in words, and its numbers as a table."""
+def show_chart(chart: Chart, mode: Mode, *, is_whole: bool = True) -> ui.plotly:
+    """A figure that can be looked at and read: what it shows in words, and its numbers as a table.
+
+    One that still changes is not whole: it has its title alone.
+    """
     with box("chart-box", "figure", aria_label=chart.alt):
         words(chart.title, "h3")
         found = ui.plotly(drawn(chart, mode)).classes("w-full plot").style(box_style(chart.figure))
         found.props["role"] = "img"
         found.props["aria-label"] = chart.alt
+        if not is_whole:
+            return found
         words(chart.alt, "figcaption")
-        markup(f"<details><summary>Numbers of this chart</summary>{tables_html((chart.table,))}</details>")
+        with box("save"):
+            saved = download_html(f"{chart.name}.csv", _csv(chart.table), "Download as CSV")
+            markup(f"<details><summary>Numbers of this chart</summary>{saved}{tables_html((chart.table,))}</details>")
+            button("Save picture", _saving(chart, mode), is_quiet=True, aria_label=f"Save {chart.title} as SVG")
     return found
+
+
+def _saving(chart: Chart, mode: Mode) -> Handler:
+    def save() -> None:
+        ui.download.content(chart.to_svg(mode=mode).encode(), f"{chart.name}.svg")
+
+    return save
 
 
 def drawn(chart: Chart, mode: Mode) -> dict[str, Any]:

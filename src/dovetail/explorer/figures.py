@@ -1,4 +1,4 @@
-"""Figures of a result as the explorer shows them while something moves: quick to work out, each beside what it was."""
+"""Figures of a result as the explorer shows them: each with its interval, and beside what it is compared with."""
 
 from __future__ import annotations
 
@@ -6,16 +6,23 @@ import re
 from dataclasses import dataclass
 from html import escape
 
+from dovetail.accuracy.evidence import CONFIDENCE_FRAC, interval_of
+from dovetail.accuracy.memory_margin import fit_probability, memory_spread
 from dovetail.evaluate import Infeasible, Outcome
-from dovetail.report.labels import AXIS_LABELS, number, percent, plan_in_brief
+from dovetail.files.residuals import load_residuals
+from dovetail.hardware.cluster import Cluster
+from dovetail.report.labels import AXIS_LABELS, likely, number, percent
 from dovetail.report.limits import limited_by
 from dovetail.report.outcome import LIMIT_LABELS
 from dovetail.step.work import COMM_AXES
-from dovetail.units import format_bytes, format_energy_j, format_rate, format_s
+from dovetail.units import GIBI, format_bytes, format_energy_j, format_rate, format_s
 
 TOLERANCE_FRAC = 0.0005  # style: a change that would show as 0.0 %
 LIMIT = "limit"
+WORKING = "working out what limits it now"
 FULL_FRAC = 0.95  # of memory: worth a warning
+DIGITS, INTERVAL_DIGITS = 3, 2  # of a figure, and of the ends of its interval
+IN_TEN = f"in {round(10 * CONFIDENCE_FRAC)} of 10 runs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +33,7 @@ class Measure:
     label: str
     shown: str
     value: float  # style: in the base unit of what it is
+    interval: str = ""
     note: str = ""
     is_less_better: bool = False
     share_frac: float = -1.0  # of a limit, where there is one
@@ -34,24 +42,42 @@ class Measure:
 Measures = tuple[Measure, ...]
 
 
+def short(text: str, digits: int = DIGITS) -> str:
+    """A value with its unit, rounded: "12.537 s" to "12.5 s"."""
+    value, _, unit = text.partition(" ")
+    size = float(value.replace(",", ""))
+    shown = f"{size:,.0f}" if abs(size) >= 10**digits else f"{size:#.{digits}g}".rstrip(".")
+    return f"{shown} {unit}".rstrip()
+
+
+def between(low: str, high: str) -> str:
+    """An interval: the unit once where it is the same."""
+    low, high = short(low, INTERVAL_DIGITS), short(high, INTERVAL_DIGITS)
+    value, _, unit = low.partition(" ")
+    return f"{value if high.endswith(f' {unit}') else low} to {high}"
+
+
 def measures_of(result: Outcome | Infeasible) -> Measures:
-    """What one watches: time, rate, memory, energy, and, where changes were tried, what limits the step."""
+    """What one watches: time, memory, and, where changes were tried, what limits the step; then rate and energy."""
     if isinstance(result, Infeasible):
-        return (_memory(result),)
-    step, sample = result.step, result.workload.model.sample
+        none = "the plan does not fit"
+        return (Measure(key="step", label="Step time", shown="none", value=0.0, note=none), _memory(result))
+    step, sample, num_devices = result.step, result.workload.model.sample, result.cluster.num_devices
     per_s = result.tokens_per_s if sample == "tokens" else result.samples_per_s
-    found = (
-        Measure(key="step", label="Step time", shown=format_s(step.step_s), value=step.step_s, is_less_better=True,
-                note=plan_in_brief(result.plan)),
-        Measure(key="rate", label="Throughput", shown=f"{number(per_s)} {sample}/s", value=per_s,
-                note=f"on {result.cluster.num_devices:,} devices"),
-        Measure(key="mfu", label="Utilisation", shown=percent(result.mfu_frac), value=result.mfu_frac,
-                note="of the peak, by the model's own FLOP"),
+    found = interval_of(result.workload, result.cluster, result.plan, step.step_s, load_residuals())
+    bounds = between(format_s(found.lower_s), format_s(found.upper_s))
+    return (
+        Measure(key="step", label="Step time", shown=short(format_s(step.step_s)), value=float(step.step_s),
+                interval=f"{bounds} {IN_TEN}", is_less_better=True, note=found.lacking),
         _memory(result),
-        Measure(key="energy", label="Energy per step", shown=format_energy_j(step.energy_j, 1), value=step.energy_j,
-                is_less_better=True, note=f"{result.mean_w:.0f} W per device"),
+        *((limit_of(result),) if result.elasticities else ()),
+        Measure(key="rate", label="Throughput", shown=f"{number(per_s / num_devices)} {sample}/s per device",
+                value=per_s, note=f"{number(per_s)} {sample}/s on {num_devices:,} devices"),
+        Measure(key="mfu", label="MFU", shown=percent(result.mfu_frac), value=result.mfu_frac,
+                note="model FLOP over the peak"),
+        Measure(key="energy", label="Energy per step", shown=short(format_energy_j(step.energy_j, 1)),
+                value=float(step.energy_j), is_less_better=True, note=f"{result.mean_w:.0f} W per device"),
     )  # fmt: skip
-    return (*found, limit_of(result)) if result.elasticities else found
 
 
 def limit_of(outcome: Outcome) -> Measure:
@@ -65,20 +91,35 @@ def limit_of(outcome: Outcome) -> Measure:
 
 
 def _memory(result: Outcome | Infeasible) -> Measure:
-    use = result.memory
+    use, framework = result.memory, result.plan.framework
     need_bytes, limit_bytes = use.need_bytes, use.limit_bytes
-    note = f"of {format_bytes(limit_bytes)} usable on the fullest device"
-    if not use.fits:
-        note += ": does not fit"
+    low, high = memory_spread(framework).interval_frac(CONFIDENCE_FRAC)
+    chance = ""
+    if isinstance(result.cluster, Cluster):
+        probability = fit_probability(need_bytes, result.cluster.chip.visible_bytes, framework)
+        chance = f"; fits with {likely(probability)}"
     return Measure(
         key="memory",
-        label="Memory",
-        shown=format_bytes(need_bytes),
+        label="Memory per device",
+        shown=f"{short(format_bytes(need_bytes))}",
         value=need_bytes,
-        note=note,
+        interval=f"{between(_gib(low * need_bytes), _gib(high * need_bytes))} {IN_TEN}",
+        note=f"of {short(format_bytes(limit_bytes))} usable{chance}" if use.fits else _lacking(result),
         is_less_better=True,
         share_frac=need_bytes / limit_bytes,
     )
+
+
+def _gib(value_bytes: float) -> str:
+    return f"{value_bytes / GIBI:.3f} GiB"
+
+
+def _lacking(result: Outcome | Infeasible) -> str:
+    use = result.memory
+    if use.need_bytes > use.limit_bytes:
+        over = short(format_bytes(use.need_bytes - use.limit_bytes))
+        return f"does not fit: {over} over {short(format_bytes(use.limit_bytes))}"
+    return "does not fit: the host has too little memory"
 
 
 def largest_part(outcome: Outcome) -> tuple[str, float]:
@@ -94,12 +135,16 @@ def largest_part(outcome: Outcome) -> tuple[str, float]:
 
 def change_frac(now: Measure, before: Measure) -> float:
     """By how much a figure moved; 0 for what would not show."""
-    moved_frac = now.value / before.value - 1.0 if before.value else 0.0
+    moved_frac = now.value / before.value - 1.0 if before.value and now.value else 0.0
     return moved_frac if abs(moved_frac) >= TOLERANCE_FRAC else 0.0
 
 
+def change_label(moved_frac: float) -> str:
+    return f"{moved_frac:+.1%}".replace("%", " %").replace("-", "\u2212")
+
+
 def cards_html(now: Measures, before: Measures = ()) -> str:
-    """Figures as cards, each with its change where there is one to compare with."""
+    """Figures as cards, each with its change where there is one to compare with: the first three large."""
     known = {one.key: one for one in before}
     cards = "".join(_card(one, known.get(one.key)) for one in now)
     return f'<dl class="cards">{cards}</dl>'
@@ -112,13 +157,13 @@ def _card(now: Measure, before: Measure | None) -> str:
     meter = ""
     if now.share_frac >= 0:
         kind = "over" if now.share_frac > 1 else "near" if now.share_frac > FULL_FRAC else "fine"
-        meter = (
-            f'<span class="meter {kind}" aria-hidden="true"><i style="width:{min(1.0, now.share_frac):.1%}"></i></span>'
-        )
+        width = f"{min(1.0, now.share_frac):.1%}"
+        meter = f'<span class="meter {kind}" aria-hidden="true"><i style="width:{width}"></i></span>'
     shown = escape(now.shown if now.key in ("rate", LIMIT) else now.shown.replace(" ", "\u00a0"))
+    interval = f'<span class="interval">{escape(now.interval)}</span>' if now.interval else ""
     return (
-        f'<div data-key="{now.key}"><dt>{escape(now.label)}</dt><dd><strong>{shown}</strong>{moved}'
-        f'{meter}<span class="note">{escape(now.note)}</span></dd></div>'
+        f'<div data-key="{now.key}" data-value="{now.value:.9g}"><dt>{escape(now.label)}</dt>'
+        f'<dd><strong>{shown}</strong>{moved}{interval}{meter}<span class="note">{escape(now.note)}</span></dd></div>'
     )
 
 
@@ -128,11 +173,13 @@ def _without_share(limit: Measure) -> str:
 
 def _moved(now: Measure, before: Measure) -> str:
     moved_frac = change_frac(now, before)
-    if not moved_frac:
+    if not now.value or not before.value:
         return ""
+    if not moved_frac:
+        return '<span class="moved same">same</span>'
     is_better = (moved_frac < 0) == now.is_less_better
     word = "better" if is_better else "worse"
-    return f'<span class="moved {word}">{moved_frac:+.1%}</span>'
+    return f'<span class="moved {word}">{change_label(moved_frac)}</span>'
 
 
 def figure_label(value: float, unit: str) -> str:

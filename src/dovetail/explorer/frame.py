@@ -20,7 +20,16 @@ from dovetail.explorer.style import STYLE
 from dovetail.explorer.work import Workers
 from dovetail.report.charts.themes import Mode
 
-PAGES = {"/": "Plan", "/compare": "Compare", "/study": "Study", "/search": "Search"}
+PAGES = {
+    "/": "Plan",
+    "/hardware": "Hardware",
+    "/chip": "Chip",
+    "/network": "Network",
+    "/search": "Search",
+    "/compare": "Compare",
+    "/accuracy": "Accuracy",
+}
+WITH_SESSION = tuple(path for path in PAGES if path != "/search")  # pages that are of the question of the first
 THEMES = {"": "as the system", "light": "light", "dark": "dark"}
 THEME = "theme"
 # A chart that is taken away while it is fitted to its width: Plotly says so, and nothing is wrong.
@@ -47,7 +56,7 @@ class PageFrame:
     """One page in one browser tab: its heading, and where its state is written."""
 
     def __init__(self, path: str, query: list[tuple[str, str]]) -> None:
-        self._path = path
+        self._path, self._current = path, "/search" if path == "/study" else path
         said = dict(query).get(THEME, "")
         self.theme = said if said in THEMES else ""
         self.mode: Mode = "dark" if self.theme == "dark" else "light"
@@ -80,7 +89,7 @@ class PageFrame:
             with box("", "nav", aria_label="Pages"):
                 for path, name in PAGES.items():
                     link = words(name, "a", href=path)
-                    if path == self._path:
+                    if path == self._current:
                         link.props["aria-current"] = "page"
                     self._links[path] = link
             with box("theme"):
@@ -96,7 +105,10 @@ class PageFrame:
 
     async def _learn_mode(self) -> None:
         """Asks the browser which it shows, where it is left to the system."""
-        is_dark = await ui.run_javascript("document.body.classList.contains('body--dark')", timeout=10)
+        try:
+            is_dark = await ui.run_javascript("document.body.classList.contains('body--dark')", timeout=10)
+        except TimeoutError:  # the tab was closed meanwhile
+            return
         self._set_mode(bool(is_dark))
 
     def _set_mode(self, is_dark: bool) -> None:
@@ -129,6 +141,11 @@ class PageFrame:
             how = "pushState" if is_new and is_other else "replaceState"
             address = json.dumps(self.address(self._path, query))
             ui.run_javascript(f"history.{how}(history.state, '', {address}); window.dovetailShows = location.search")
+
+    def carry(self, query: str) -> None:
+        """Takes the session along to the other pages."""
+        for path in WITH_SESSION:
+            self.link(path, query)
 
     def link(self, path: str, query: str) -> None:
         self._links[path].props["href"] = self.address(path, query)

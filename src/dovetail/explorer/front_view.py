@@ -1,4 +1,4 @@
-"""A front on a page: a chart to press, and the point that was pressed, whole."""
+"""A front on a page: a chart to press, the systems on all their axes, and the one that was pressed, whole."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any
 
 from nicegui import ui
 
-from dovetail.explorer.elements import box, choice_field, drawn, markup, tables_html, words
+from dovetail.explorer.elements import box, choice_field, drawn, markup, show_chart, tables_html, words
 from dovetail.explorer.frame import PageFrame
 from dovetail.explorer.fronts import Front
 from dovetail.explorer.state import query_of
 from dovetail.report.charts.chart import Chart, axis, layout
 from dovetail.report.charts.palette import BLUE, VERMILLION
+from dovetail.report.charts.parallel_coordinates import Coordinate, importances, parallel_coordinates
 from dovetail.report.labels import number
 from dovetail.report.table import Table
 
@@ -30,11 +31,19 @@ class FrontView:
 
     def show(self) -> None:
         front = self._front
+        with box("overlaid"):
+            self._show_front(front)
+            self._detail = ui.element("div")
+        self._designs = ui.element("div").classes("overlaid")
+        self.open(self.point)
+        self._show_designs()
+
+    def _show_front(self, front: Front) -> None:
         with box("panel", "section", aria_label="Front"):
             words(front.title, "h2")
             words(front.said[0], "p", "note")
             rest = "".join(f"<li>{escape(said)}</li>" for said in front.said[1:])
-            markup(f"<details><summary>What the figures are of</summary><ul>{rest}</ul></details>")
+            markup(f"<details><summary>How it was searched</summary><ul>{rest}</ul></details>")
             with box("pair"):
                 options = {"": [(str(index), name) for index, name in enumerate(front.axes)]}
                 choice_field("across", "Across", options, str(self._across), self._turn("_across"))
@@ -46,8 +55,6 @@ class FrontView:
             self._choice = choice_field(
                 "point", "Open a point", {"": self._options()}, str(self.point), lambda text: self.open(whole(text))
             )
-        self._detail = ui.element("div")
-        self.open(self.point)
 
     def open(self, point: int) -> None:
         """Shows one system whole, with links that open it on the first page."""
@@ -60,23 +67,34 @@ class FrontView:
         self._detail.clear()
         with self._detail, box("panel", "section", aria_label="The system", aria_live="polite", id="open-point"):
             words(f"System {point + 1} of {len(self._front.points):,}: {own.brief}", "h2")
+            with box("row"):
+                for state in own.states:
+                    if state.model:
+                        address = self._frame.address("/", query_of(state))
+                        words(f"Open it on Plan with {state.model}", "a", href=address)
+                        words("Draw its chip", "a", href=self._frame.address("/chip", query_of(state)))
+                    else:
+                        words("Its model is of a file, and cannot be opened by name.", "p", "note")
             markup(tables_html((own.system,), under=own.system.title))
-            for state in own.states:
-                if state.model:
-                    address = self._frame.address("/", query_of(state))
-                    words(f"Turn this system's hardware with {state.model}", "a", href=address)
-                else:
-                    words("Its model is of a file, and cannot be opened by name.", "p", "note")
 
     def draw(self) -> None:
         """Draws anew, as after a change of colours."""
         self._plot.update_figure(self._figure())
+        self._show_designs()
+
+    def _show_designs(self) -> None:
+        """All systems at once: a line for each across its knobs, and how much each knob matters."""
+        self._designs.clear()
+        with self._designs:
+            for chart in design_charts(self._front):
+                with box("panel", "section"):
+                    show_chart(chart, self._frame.mode)
 
     def _turn(self, name: str) -> Callable[[str], None]:
         def turn(text: str) -> None:
             if 0 <= whole(text) < len(self._front.axes):
                 setattr(self, name, whole(text))
-                self.draw()
+                self._plot.update_figure(self._figure())
 
         return turn
 
@@ -98,6 +116,20 @@ class FrontView:
 
     def _figure(self) -> dict[str, Any]:
         return drawn(front_chart(self._front, self._across, self._up, self.point), self._frame.mode)
+
+
+def design_charts(front: Front) -> tuple[Chart, ...]:
+    """Parallel coordinates of the front's knobs, and their importances for the first axis."""
+    if not front.knobs:
+        return ()
+    knobs = [
+        Coordinate(name=name, values=tuple(one.knobs[place] for one in front.points))
+        for place, name in enumerate(front.knobs)
+    ]
+    name, _, unit = front.axes[0].partition(", ")
+    score = Coordinate(name=name, values=tuple(one.figures[0] for one in front.points), unit=unit)
+    lines = parallel_coordinates(knobs, score, is_more_better=front.is_more_better[0])
+    return (*lines, *importances(knobs, score))
 
 
 PRESSED = "(event) => { const at = event?.points?.[0]; if (at) emit(at.pointIndex ?? at.pointNumber); }"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dovetail.explorer.designs import design_word
@@ -23,12 +24,12 @@ KNOB_WORDS = {
     "num_cols": "columns of a tensor core",
     "num_vector": "vector cores",
     "num_lanes": "lanes of a vector core",
-    "dataflow": "what an array holds still",
+    "dataflow": "dataflow",
     "register_bytes_per_lane": "registers of a lane, bytes",
     "core_buffer_kib": "buffer of a core, KiB",
     "vmem_mib": "vector memory of a vector core, MiB",
     "vmem_bytes_per_clock": "vector memory, bytes per clock",
-    "endpoint": "who runs collectives",
+    "endpoint": "collective endpoint",
     "sram_mib": "shared SRAM, MiB",
     "sram_bytes_per_clock": "shared SRAM, bytes per clock",
     "hbm_stacks": "HBM stacks",
@@ -39,6 +40,9 @@ KNOB_WORDS = {
 }
 
 
+PER_DEVICE = ("area", "power", "cost")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrontPoint:
     """A system that no other beats: what it comes to on each axis, what it is, and a state for each of its models."""
@@ -47,6 +51,7 @@ class FrontPoint:
     brief: str
     system: Table
     states: tuple[State, ...]
+    knobs: tuple[float, ...] = ()  # style: in the order of the front's knobs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,36 +63,61 @@ class Front:
     axes: tuple[str, ...]
     is_more_better: tuple[bool, ...]
     points: tuple[FrontPoint, ...]
+    knobs: tuple[str, ...] = ()  # what differs between systems, as labels
 
 
 def front_of_report(report: FrontReport) -> Front:
     axes = report.found.axes
+    systems = [report.system(one) for one in report.found.systems]
+    knobs = [name for name in KNOB_WORDS if len({system.get(name) for system in systems}) > 1]
     taken = ("area", "power", "cost", "energy")
+    shared = {int(system["num_devices"]) for system in systems}
     return Front(
         title=sentence(report),
         said=(proof(report), *notes(report)),
-        axes=tuple(f"{axis}, {report.unit(axis)}" for axis in axes),
+        axes=tuple(_axis_label(report, axis, shared) for axis in axes),
         is_more_better=tuple(axis not in taken for axis in axes),
-        points=tuple(_point(report, one) for one in report.found.systems),
+        points=tuple(_point(report, one, knobs, shared) for one in report.found.systems),
+        knobs=tuple(KNOB_WORDS[name] for name in knobs),
     )
 
 
-def _point(report: FrontReport, one: FrontSystem) -> FrontPoint:
+def _is_per_device(axis: str, num_devices: set[int]) -> bool:
+    """Whether an axis is told of one device: area, power and cost, where all systems have as many."""
+    return len(num_devices) == 1 and axis in PER_DEVICE
+
+
+def _on(report: FrontReport, axis: str, one: FrontSystem, num_devices: set[int]) -> float:
+    return report.on(axis, one) / (min(num_devices) if _is_per_device(axis, num_devices) else 1)
+
+
+def _point(report: FrontReport, one: FrontSystem, knobs: Sequence[str], shared: set[int]) -> FrontPoint:
     system, cases = report.system(one), report.question.cases
     plans = [report.plan_of(index, one.score.point, own.plan) for index, own in enumerate(one.score.cases)]
     word = design_word(report.question.base.name, report.network, system)
     return FrontPoint(
-        figures=tuple(report.on(axis, one) for axis in report.found.axes),
+        figures=tuple(_on(report, axis, one, shared) for axis in report.found.axes),
         brief=system_in_brief(system),
-        system=_system_table(report, one, system, plans),
+        system=_system_table(report, one, system, plans, shared),
         states=tuple(design_state(case, word, plan) for case, plan in zip(cases, plans, strict=True)),
+        knobs=tuple(float(system[name]) for name in knobs),
     )
 
 
-def _system_table(report: FrontReport, one: FrontSystem, system: dict[str, float], plans: list[Plan]) -> Table:
+def _axis_label(report: FrontReport, axis: str, shared: set[int]) -> str:
+    """An axis with its unit, and of how many devices it is."""
+    of = "" if axis not in PER_DEVICE else " per device" if _is_per_device(axis, shared) else " of all devices"
+    return f"{axis}{of}, {report.unit(axis)}"
+
+
+def _system_table(
+    report: FrontReport, one: FrontSystem, system: dict[str, float], plans: list[Plan], shared: set[int]
+) -> Table:
     told_system = as_labels(report.question.base, system)
     knobs = [(KNOB_WORDS.get(name, name), _shown(value)) for name, value in told_system.items()]
-    figures = [(f"{axis}, {report.unit(axis)}", number(report.on(axis, one))) for axis in report.found.axes]
+    figures = [
+        (_axis_label(report, axis, shared), number(_on(report, axis, one, shared))) for axis in report.found.axes
+    ]
     told = [
         (f"plan for {case.name}", f"{plan_in_brief(plan)}; {own.step_s:.4g} s per step")
         for case, own, plan in zip(report.question.cases, one.score.cases, plans, strict=True)
@@ -96,7 +126,7 @@ def _system_table(report: FrontReport, one: FrontSystem, system: dict[str, float
 
 
 def _shown(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:,.10g}"
+    return value if isinstance(value, str) else f"{value:,.6g}"
 
 
 def design_state(case: Case, word: str, plan: Plan) -> State:

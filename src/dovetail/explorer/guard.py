@@ -1,7 +1,8 @@
 """Who may ask: every request and every socket passes here before anything else sees it.
 
-Refused are hosts that are not this one (DNS rebinding), requests that another site's page sends (by their Origin),
-bodies larger than an upload may be, and whoever has not shown the token: other users of this machine too.
+Refused are hosts that are not this one (DNS rebinding), requests that another site's page sends (by their Origin, and
+by the Sec-Fetch headers of browsers), bodies larger than an upload may be, and whoever has not shown the token: other
+users of this machine too.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class Guard:
         hosts, origins = _values(scope, b"host"), _values(scope, b"origin")
         if len(hosts) != 1 or not may_be_called(host_name(hosts[0]), self._settings):
             return 403, "this server is not called that; open the address it printed"
-        if any(not _is_same(origin, hosts[0]) for origin in origins):
+        if any(not _is_same(origin, hosts[0]) for origin in origins) or not _is_own_fetch(scope):
             return 403, "another site's page may not ask this server"
         if len(scope.get("query_string", b"")) > MAX_QUERY_CHARACTERS:
             return 414, f"an address has at most {MAX_QUERY_CHARACTERS:,} characters"
@@ -141,6 +142,20 @@ def _is_same(origin: str, host: str) -> bool:
     """Whether a page of `origin` was served under this very host and port."""
     scheme, _, own = origin.partition("://")
     return scheme in ("http", "https") and own.lower() == host.lower()
+
+
+def _is_own_fetch(scope: Message) -> bool:
+    """Whether a browser asks for a page of ours or by its user's hand, or follows a link: Sec-Fetch headers say.
+
+    An image, script, frame or fetch of another site's page is none of these, and neither is one of another port of this
+    host. Who sends no such header is no browser of today; the token and Origin guard against them.
+    Source: W3C, Fetch Metadata Request Headers, 2021.
+    """
+    sites = _values(scope, b"sec-fetch-site")
+    if all(site in ("same-origin", "none") for site in sites):
+        return True
+    is_link = _values(scope, b"sec-fetch-mode") == ["navigate"] and _values(scope, b"sec-fetch-dest") == ["document"]
+    return is_link and scope.get("method") in ("GET", "HEAD")
 
 
 def _is_short(length: str) -> bool:

@@ -20,8 +20,10 @@ from dovetail.hardware.heterogeneous import chips_of
 class Asker(Protocol):
     """Who is asked by the form."""
 
-    state: State
     job: OpenJob | None
+
+    @property
+    def state(self) -> State: ...
 
     async def ask(self, wanted: Callable[[], State]) -> None: ...
 
@@ -29,20 +31,19 @@ class Asker(Protocol):
 class PlanForm:
     """Controls that show a state and ask for another."""
 
-    def __init__(self, asker: Asker) -> None:
+    def __init__(self, asker: Asker, *, can_upload: bool) -> None:
         self._asker = asker
-        words("What to train, on what", "h2")
+        words("Model and cluster", "h2")
         state = asker.state
         self._model = choice_field("model", "Model", model_groups(state.model_file), state.model, self._choose_model)
-        file_field("model-file", "or a config.json or model file", "model", LIMIT_BYTES, self._take_model)
         self._cluster = choice_field("cluster", "Cluster", cluster_groups(), state.cluster, self._choose_cluster)
         self._sized = words("", "p", "note", role="status", id="sized")
-        file_field("cluster-file", "or a cluster file", "cluster", LIMIT_BYTES, self._take_cluster)
         with box("pair"):
             self._fields = {
                 name: text_field(name, LABELS[name], "", self._count(name), inputmode="numeric")
                 for name in ("devices", "batch", "seq")
             }
+            self._compute = choice_field("compute", LABELS["compute"], {}, "", self._choose_compute)
             self._fields |= {
                 name: text_field(
                     name, LABELS[name], "", self._option(name), placeholder=OPTIONS[name].option.placeholder
@@ -50,7 +51,11 @@ class PlanForm:
                 for name in OPTIONS
             }
             self._typed = dict.fromkeys(self._fields, "")  # what stands in each, as far as the server was told
-            self._compute = choice_field("compute", LABELS["compute"], {}, "", self._choose_compute)
+        if can_upload:
+            with box("uploads", "details"):
+                words("Upload a model or a cluster", "summary")
+                file_field("model-file", "config.json or model file", "model", LIMIT_BYTES, self._take_model)
+                file_field("cluster-file", "Cluster file", "cluster", LIMIT_BYTES, self._take_cluster)
 
     def show(self, state: State, job: OpenJob) -> None:
         """The state as it was understood: sizes that were left open are filled in."""
@@ -94,7 +99,7 @@ class PlanForm:
             own = self._asker.job.cluster.num_devices if self._asker.job is not None else 0
             wanted = self._asker.state.asking(**changes, devices=0)
             is_kept = bool(own) and can_have(wanted, own)
-            told = f"It cannot be of {own:,} devices: this is its own size."
+            told = f"It cannot have {own:,} devices; this is its own size."
             self._sized.content = "" if is_kept or not own else told
             await self._asker.ask(lambda: replace(wanted, devices=own if is_kept else 0))
 

@@ -1,239 +1,342 @@
-"""The first page: a model on a cluster, the best plan for it, and what becomes of that when the hardware is turned."""
+"""The first page: a model on a cluster, the best plan for it drawn, other plans, and what starts it."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from dataclasses import replace
 from html import escape
+from typing import Any
 
 from nicegui import ui
 
-from dovetail.errors import InvalidInput
+from dovetail.errors import DovetailError
 from dovetail.explorer.answers import (
-    found_for_state,
-    job_of_state,
-    page_of_state,
-    unchanged,
+    MOST_SPREAD_S,
+    Alternative,
+    FrameworkRow,
+    LaunchText,
+    frameworks_for_state,
+    launch_of_state,
+    spread_for_state,
 )
-from dovetail.explorer.elements import box, button, markup, show_section, words
-from dovetail.explorer.figures import cards_html
+from dovetail.explorer.degrees import Degrees
+from dovetail.explorer.elements import (
+    PLACE,
+    box,
+    button,
+    choice_field,
+    copy_button,
+    download_html,
+    markup,
+    show_chart,
+    show_section,
+    words,
+)
+from dovetail.explorer.figures import change_label, short
 from dovetail.explorer.frame import PageFrame, Site
-from dovetail.explorer.packed import MOST_IN_ADDRESS
+from dovetail.explorer.live import Live
 from dovetail.explorer.plan_form import PlanForm
-from dovetail.explorer.quick import Quick, whole_measures
-from dovetail.explorer.state import DEVICES, FIRST, MAX_PINS, State, query_of, states_of, understood
-from dovetail.explorer.turns import Turns
-from dovetail.files.job import OpenJob
-from dovetail.report.page import Page
+from dovetail.explorer.state import Session, session_of, understood
+from dovetail.explorer.summary import Keeping, Summary
+from dovetail.explorer.views import sections
+from dovetail.explorer.work import Cancelled
+from dovetail.units import format_bytes, format_s
 
-LEAD = "Choose a model and a cluster, get the best plan, and change the hardware to see what moves."
-SETTLED_S = 0.35  # without a turn: then everything is worked out anew
-TOO_LONG = "This upload is too large for a link: the page keeps it until it is closed."
+LEAD = "The best plan for a model on a cluster: what it takes, what limits it, and what else there is."
+TABS = {
+    "plans": "Other plans",
+    "launch": "Run it",
+    "timeline": "Pipeline and memory",
+    "time": "Where the time goes",
+    "report": "Everything",
+}
+TAB, FRAMEWORK = "tab", "framework"
 
 
 class PlanView:
-    """The page in one tab; all its state is `state` and `pins`, and both are in the address."""
+    """The page in one tab; all its state is in the address."""
 
     def __init__(self, site: Site, query: list[tuple[str, str]]) -> None:
         self._site, self._query = site, query
         self.frame = PageFrame("/", query)
-        self.state, self.pins = FIRST, ()  # type: State, tuple[State, ...]
-        self._number = 0  # of the last thing asked: what answers an earlier one comes too late
-        self._is_turning = self._is_stale = self._is_limiting = False
-        self._is_new = False  # whether the next state is one to come back to
-        self._quick = Quick()
-        self._best = FIRST, ""  # a state that was planned, and what was said of its plan
-        self._page: Page | None = None
-        self.job: OpenJob | None = None  # what is asked, on hardware as it is
+        said = dict(query)
+        self._tab = said.get(TAB, "") if said.get(TAB, "") in TABS else "plans"
+        self._framework = said.get(FRAMEWORK, "")
+        self._drawn = ""  # what the tab shows, by its key
+        self._rows: tuple[FrameworkRow, ...] = ()
+        self._rows_of = ""
+        self._table: ui.html | None = None  # of plans, while their tab is open
 
     def build(self) -> None:
-        with self.frame.shown("Plan and what-if", LEAD), box("two"):
+        with self.frame.shown("Plan", LEAD), box("two"):
+            session = Session()
             with self.frame.refusing():
-                self.state = understood(self._query)
-                self.state, self.pins = states_of(self._query)
+                words_of_state = [(name, value) for name, value in self._query if name not in (TAB, FRAMEWORK)]
+                session = Session(state=understood(words_of_state))
+                session = session_of(self._query, (TAB, FRAMEWORK))
+            self._live = live = Live(self._site, self.frame, session)
             with box("side", "div"):
                 with box("panel first", "section", aria_label="What is trained, and on what"):
-                    self._form = PlanForm(self)
-                with box("panel third", "section", aria_label="Hardware"):
-                    words("Change the hardware", "h2")
-                    self._turns = Turns(self)
+                    self._form = PlanForm(live, can_upload=not self._site.settings.is_read_only)
+                with box("panel third", "section", aria_label="The plan by hand"):
+                    self._degrees = Degrees(live)
                     with box("row"):
-                        self._anew = button("Re-plan", self.replan, id="plan-anew")
-                        self._reset = button("Reset", self.reset, is_quiet=True, id="reset")
-                    words("The plan stays the same until it is planned anew.", "p", "note")
+                        button("Best plan", live.replan, is_quiet=True, id="plan-anew")
+                with box("panel last", "section", aria_label="Keep and compare"):
+                    words("Keep and compare", "h2")
+                    self._keeping = Keeping(live)
             with box("side", "div"):
-                with box("panel second", "section", aria_label="Result", aria_live="polite", id="result"):
-                    self._title = words("", "h2")
-                    self._busy = words("", "p", "busy", role="status", id="busy")
-                    self._cards = markup("")
-                    self._sentence = words("", "p")
-                    self._said = words("", "p", "note")
-                    with box("row"):
-                        button("Pin this design", self.pin, is_quiet=True, id="pin")
-                        self._pinned = words("", "span", "note", role="status", id="pinned")
-                self._sections = ui.element("div").classes("last")
-        self.frame.on_mode = self._show_sections
+                with box("second", "div"):
+                    self._summary = Summary(live, is_drawn=True)
+                with box("third", "div"):
+                    self._tabs = ui.element("div").classes("tabs")
+                    self._tabs.props["role"] = "tablist"
+                    self._tabs.props["aria-label"] = "More of the answer"
+                    self._body = ui.element("div").classes("tab-body")
+                    self._body.props["role"] = "tabpanel"
+                    self._body.props["aria-label"] = "More of the answer"
+                    self._body.props["id"] = "tab"
+        live.on_job, live.on_figures, live.on_busy = self._show_job, self._summary.show, self._show_busy
+        live.on_settled = self._settled
+        self.frame.on_mode = self._draw_anew
+        self._show_tabs()
         with self.frame.refusing():
-            self._show_job(job_of_state(self.state))
-            states_of(self._query)
+            live.read_job()
+            live.show_known()
+            session_of(self._query, (TAB, FRAMEWORK))
 
     async def begin(self) -> None:
-        """Shows what the address asks for; called once the browser listens."""
         with self.frame.refusing():
-            states_of(self._query)  # an address that makes no sense stays said
-            await self._planned() if not self.state.plan else await self._settled()
+            session_of(self._query, (TAB, FRAMEWORK))  # an address that makes no sense stays said
+            await self._live.begin()
 
-    # --- what the user does ------------------------------------------------------------------------------------------
+    def _show_job(self) -> None:
+        live = self._live
+        if live.job is not None:
+            self._form.show(live.state, live.job)
+        self._degrees.show()
+        self._keeping.show()
 
-    async def ask(self, wanted: Callable[[], State]) -> None:
-        """Another model, cluster or size: the best plan for it; `wanted` raises where it is none."""
-        with self.frame.refusing():
-            state = wanted()
-            job = job_of_state(state)
-            self.state, self._is_new = state, True
-            self._show_job(job)
-            await self._planned()
+    def _show_busy(self) -> None:
+        self._summary.show_busy()
+        is_old = self._live.busy is not None and self._live.shown is not None  # tabs wait for the end of the search
+        self._body.classes(add="stale" if is_old else "", remove="" if is_old else "stale")
 
-    async def replan(self) -> None:
-        """The best plan for the hardware as it was turned."""
-        with self.frame.refusing():
-            self._is_new = True
-            await self._planned()
+    # --- tabs --------------------------------------------------------------------------------------------------------
 
-    async def reset(self) -> None:
-        self.state, self._is_new = unchanged(self.state), True
-        self._show_job(job_of_state(self.state))
-        with self.frame.refusing():
-            await self._settled()
+    def _show_tabs(self) -> None:
+        self._tabs.clear()
+        with self._tabs:
+            for name, label in TABS.items():
+                is_open = "true" if name == self._tab else "false"
+                found = words(
+                    label, "button", "tab", type="button", role="tab", id=f"tab-{name}", aria_selected=is_open
+                )
+                found.props["aria-controls"] = "tab"
+                found.on("click", self._opening(name), js_handler="() => emit()")
 
-    async def turn(self, key: str, factor: Callable[[], float]) -> None:
-        """A figure of the hardware, or how many devices there are, by its slider."""
-        with self.frame.refusing():
-            self.state = self.state.with_factor(key, factor())
-            times = self.state.factors.get(key, 1.0)
-            self._turns.show_factor(key, times)
-            if key == DEVICES and self.job is not None:
-                self._form.show_devices(round(self.job.cluster.num_devices * times))
-            self._say_best()
-            await self._turned()
+    def _opening(self, name: str) -> Any:
+        async def open_tab() -> None:
+            self._tab = name
+            self._show_tabs()
+            self._live.words = self._words
+            self._live.keep()
+            with self.frame.refusing():
+                await self._show_tab()
 
-    def pin(self) -> None:
-        with self.frame.refusing():
-            if not self.state.plan:
-                raise InvalidInput("there is no plan yet to pin; wait for it")
-            if len(self.pins) >= MAX_PINS:
-                raise InvalidInput(f"at most {MAX_PINS} designs are pinned at once; remove one on the compare page")
-            if self.state not in self.pins:
-                self.pins = (*self.pins, self.state)
-            self._keep()
+        return open_tab
 
-    # --- what follows ------------------------------------------------------------------------------------------------
-
-    async def _planned(self) -> None:
-        self._number += 1
-        number = self._number
-        self._busy.content = "Planning: every plan that may be best is looked at, which takes some seconds."
-        try:
-            asked = replace(self.state, plan="")
-            found = await self._site.workers.answer(f"plan {query_of(asked)}", found_for_state, asked)
-        finally:
-            if number == self._number:
-                self._busy.content = ""
-        if number == self._number:
-            self.state = self.state.with_plan(found.plan)
-            self._best = self.state, found.said
-            await self._settled()
-
-    async def _turned(self) -> None:
-        """Quick figures at once, and all others when the hand rests; turns that come meanwhile are taken together."""
-        if not self.state.plan:
-            return
-        self._number += 1
-        if self._is_turning:
-            self._is_stale = True
-            return
-        self._is_turning = True
-        try:
-            while True:
-                self._is_stale, number = False, self._number
-                await self._show_figures()
-                if not self._is_stale:
-                    break
-        finally:
-            self._is_turning = False
-        await self._show_limit()
-        await asyncio.sleep(SETTLED_S)
-        if number == self._number:
-            await self._settled()
-
-    async def _show_figures(self) -> None:
-        """All figures at once but what limits the step, which is as it was."""
-        self._cards.content = cards_html(*await asyncio.to_thread(self._quick.figures, self.state))
-
-    async def _show_limit(self) -> None:
-        """What limits the step too, of the newest state: one at a time, however much is turned meanwhile."""
-        if self._is_limiting:
-            return
-        self._is_limiting = True
-        try:
-            while True:
-                number, state = self._number, self.state
-                now = await self._site.workers.answer(f"figures {query_of(state)}", whole_measures, state)
-                if number == self._number:
-                    break
-        finally:
-            self._is_limiting = False
-        self._quick.keep(state, now)
-        self._cards.content = cards_html(now, await asyncio.to_thread(self._quick.before, state))
-
-    def _say_best(self) -> None:
-        """What was said of the best plan, and of what hardware where that was turned since."""
-        state, said = self._best
-        if replace(self.state, factors={}) != replace(state, factors={}):
-            said = ""  # of another plan
-        is_same = self.state == state
-        self._said.content = escape(said if is_same or not said else f"On the hardware that it was planned for: {said}")
+    @property
+    def _words(self) -> str:
+        own = {TAB: self._tab if self._tab != "plans" else "", FRAMEWORK: self._framework}
+        return "&".join(f"{name}={value}" for name, value in own.items() if value)
 
     async def _settled(self) -> None:
-        """Everything there is to say of the state."""
-        self._number += 1
-        number, state = self._number, self.state
-        self._say_best()
-        await self._show_figures()
-        await self._show_limit()
-        page = await self._site.workers.answer(f"page {query_of(state)}", page_of_state, state)
-        if number != self._number:
+        await self._show_tab()
+
+    def _draw_anew(self) -> None:
+        self._drawn = ""
+        ui.timer(0, self._show_tab, once=True)
+
+    async def _show_tab(self) -> None:
+        live = self._live
+        if not live.state.plan or live.shown is None:
             return
-        self._page = page
-        self._title.content = escape(page.title)
-        self._sentence.content = escape(page.sentence)
-        self._keep()
-        self._show_sections()
-
-    def _show_sections(self) -> None:
-        if self._page is None:
+        of = live.found_of if self._tab == "plans" else live.state.key
+        key = f"{self._tab} {self._framework} {self.frame.mode} {of}"
+        if key == self._drawn:
+            if self._tab == "plans" and self._table is not None and live.found is not None:
+                self._table.content = plans_html(live.found.alternatives, live.state.plan)
             return
-        self._sections.clear()
-        with self._sections:
-            for section in self._page.sections:
-                show_section(section, self.frame.mode)
+        self._drawn = key
+        if self._tab == "plans":
+            await self._show_plans(key)
+        elif self._tab == "launch":
+            await self._show_launch(key)
+        else:
+            made = f"sections {self._tab} {live.state.key}"
+            found = await self._site.workers.answer(live.asker, made, sections, live.state, self._tab)
+            if key == self._drawn:
+                with self._fresh_body():
+                    for section in found:
+                        show_section(section, self.frame.mode)
 
-    def _show_job(self, job: OpenJob) -> None:
-        """The form and the sliders for what is asked."""
-        self.job = job
-        self._form.show(self.state, job)
-        self._title.content = escape(f"{job.workload.model.name} on {job.cluster.name}")
-        self._turns.show(self.state, job)
+    def _fresh_body(self) -> Any:
+        self._body.clear()
+        self._table = None
+        return self._body
 
-    def _keep(self) -> None:
-        """The state into the address and the links."""
-        query = query_of(self.state, self.pins)
-        is_kept = len(query) <= MOST_IN_ADDRESS
-        self.frame.keep(query, is_kept=is_kept, is_new=self._is_new)
-        self._is_new = False
-        for path in ("/", "/compare"):
-            self.frame.link(path, query if is_kept else "")
-        self.frame.link("/search", f"kind=plan&{query_of(replace(self.state, plan=''))}" if is_kept else "")
-        count = f"{len(self.pins)} pinned; see Compare." if self.pins else ""
-        self._pinned.content = escape(count if is_kept else TOO_LONG)
+    async def _show_plans(self, key: str) -> None:
+        """The scatter of plans, and why each of them loses; more plans for the scatter where that takes no long."""
+        live, found, spread = self._live, self._live.found, self._live.found_of
+        more = self._site.workers.known(f"spread {spread}")
+        with self._fresh_body(), box("panel", "section"):
+            words("Other plans, and why they lose", "h2")
+            if found is None or not found.alternatives:
+                words(
+                    "This plan came with the address. Search for the best one to see what else there is.", "p", "note"
+                )
+                button("Best plan", live.replan, id="plan-search")
+                return
+            with ui.element("div") as scatter:
+                for chart in more or found.charts:
+                    show_chart(chart, self.frame.mode)
+            self._table = markup(plans_html(found.alternatives, live.state.plan), "div", "scroll")
+            self._table.on("click", lambda event: self._use(event.args), js_handler=PLACE)
+        if more is None and spread and found.took_s < MOST_SPREAD_S:
+            asked = live.found_state
+            try:
+                made = f"spread {spread}"
+                more = await self._site.workers.search(live.asker, made, lambda _: None, spread_for_state, asked)
+            except Cancelled:
+                return
+            if key == self._drawn and more:
+                scatter.clear()
+                with scatter:
+                    for chart in more:
+                        show_chart(chart, self.frame.mode)
+
+    async def _use(self, place: Any) -> None:
+        found = self._live.found
+        if found is not None and isinstance(place, int) and 0 <= place < len(found.alternatives):
+            await self._live.use(found.alternatives[place].plan)
+
+    async def _show_launch(self, key: str) -> None:
+        """What each framework runs, and the text that starts it."""
+        live = self._live
+        asked = live.state.with_plan("")
+        with self._fresh_body(), box("panel", "section"):
+            words("What each framework runs as printed", "h2")
+            told = words("Searching what each framework runs.", "p", "busy", role="status", id="frameworks-busy")
+            rows = ui.element("div").classes("scroll")
+            self._text = ui.element("div")
+        await self._show_text()
+        if self._rows_of != asked.key:
+            made = f"frameworks {asked.key}"
+
+            def tell(now: Any) -> None:
+                if key == self._drawn:
+                    told.content = escape(f"Searching what each framework runs: {now.words}")
+
+            try:
+                self._rows = await self._site.workers.search(live.asker, made, tell, frameworks_for_state, asked)
+            except Cancelled:
+                return
+            self._rows_of = asked.key
+        if key != self._drawn:
+            return
+        told.content = "" if self._rows else "Launch texts are written for clusters of equal devices."
+        with rows:
+            table = markup(frameworks_html(self._rows))
+            table.on("click", lambda event: self._run(event.args), js_handler=PLACE)
+
+    async def _run(self, place: Any) -> None:
+        """Takes the plan that a framework runs, and its launch text."""
+        if isinstance(place, int) and 0 <= place < len(self._rows):
+            row = self._rows[place]
+            self._framework = row.framework
+            self._live.words = self._words
+            await self._live.use(row.plan)
+            with self.frame.refusing():
+                await self._show_tab()
+
+    async def _choose_framework(self, name: str) -> None:
+        self._framework = name
+        self._live.words = self._words
+        self._live.keep()
+        with self.frame.refusing():
+            await self._show_text()
+
+    async def _show_text(self) -> None:
+        from dovetail.report.launchers.frameworks import launchers
+
+        live, names = self._live, launchers.names()
+        name = self._framework if self._framework in names else "megatron-lm"
+        try:
+            made = f"launch {name} {live.state.key}"
+            found = await self._site.workers.answer(live.asker, made, launch_of_state, live.state, name)
+        except DovetailError as error:
+            found = LaunchText(text="", differing=(f"{name} cannot run this plan: {error}",), suffix="sh")
+        self._text.clear()
+        with self._text:
+            words("Launch text of the plan above", "h3")
+            choice_field("framework", "Framework", {"": [(one, one) for one in names]}, name, self._choose_framework)
+            for line in found.differing:
+                words(line, "p", "note")
+            if found.text:
+                with box("row"):
+                    copy_button("launch-text")
+                    markup(download_html(f"launch.{found.suffix}", found.text, "Download"))
+                    markup(download_html("plan.yaml", live.state.plan, "Download the plan"))
+                code = words(found.text, "pre", "code", id="launch-text", tabindex="0")
+                code.props["aria-label"] = f"launch text for {name}"
+
+
+def plans_html(plans: tuple[Alternative, ...], own: str) -> str:
+    """The ranking as a table, with a button that takes each plan."""
+    rows = []
+    for place, one in enumerate(plans):
+        behind = "best" if not place else change_label(one.over_best_frac)
+        use = '<span class="note">shown</span>' if one.plan == own else _use_button(place, one.brief)
+        sure = f'<span class="note"> {escape(one.likely)} sure</span>' if one.likely else ""
+        rows.append(
+            f'<tr><th scope="row" class="long">{escape(one.brief)}</th><td class="r">{short(format_s(one.step_s))}</td>'
+            f'<td class="r">{short(format_bytes(one.need_bytes))}</td><td class="r">{behind}{sure}</td>'
+            f"<td>{escape(one.loses_by)}</td><td>{use}</td></tr>"
+        )
+    head = "".join(
+        f'<th scope="col"{kind}>{name}</th>'
+        for name, kind in (
+            ("plan", ""),
+            ("step", ' class="r"'),
+            ("memory", ' class="r"'),
+            ("behind", ' class="r"'),
+            ("loses most by", ""),
+            ("<span class=sr>show</span>", ""),
+        )
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def frameworks_html(rows: tuple[FrameworkRow, ...]) -> str:
+    """A framework a row: the best plan that it runs, and a button that takes it."""
+    told = []
+    for place, one in enumerate(rows):
+        name = f'<th scope="row">{escape(one.framework)} <span class="note">{escape(one.version)}</span></th>'
+        if one.plan:
+            trained = f"; trains with {', '.join(one.trained)}" if one.trained else ""
+            told.append(
+                f'<tr>{name}<td class="r">{short(format_s(one.step_s))}</td>'
+                f'<td class="r">{short(format_bytes(one.need_bytes))}</td><td class="r">{escape(one.fits_with)}</td>'
+                f'<td class="long">{escape(one.brief + trained)}</td><td>{_use_button(place, one.framework)}</td></tr>'
+            )
+        else:
+            told.append(f'<tr>{name}<td colspan="5">{escape(one.refusal)}</td></tr>')
+    head = "".join(
+        f'<th scope="col">{name}</th>'
+        for name in ("framework", "step", "memory", "fits with", "plan", "<span class=sr>show</span>")
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(told)}</tbody></table>"
+
+
+def _use_button(place: int, what: str) -> str:
+    label = f'aria-label="Show {escape(what)}"'
+    return f'<button type="button" class="act quiet small" data-place="{place}" {label}>Show</button>'

@@ -77,7 +77,7 @@ class SearchForm:
         model = state.model_file.name if state.model_file else state.model
         cluster = state.cluster_file.name if state.cluster_file else state.cluster
         size = f" x {state.devices:,}" if state.devices else ""
-        words(f"For {model} on {cluster}{size}, as the plan page had it. Change it there.", "p", "note")
+        words(f"For {model} on {cluster}{size}, as on the Plan page. Change it there.", "p", "note")
         options = {"": named(objectives.names())}
         choice_field("objective", "Best by", options, asked.objective, self._choose("objective"))
 

@@ -10,7 +10,8 @@ from typing import Any
 from nicegui import ui
 
 from dovetail.errors import InvalidInput
-from dovetail.explorer.elements import box, button, show_section, words
+from dovetail.explorer.demo import demo_front
+from dovetail.explorer.elements import box, button, drawn, show_chart, show_section, words
 from dovetail.explorer.frame import PageFrame, Site
 from dovetail.explorer.front_view import FrontView, whole
 from dovetail.explorer.search_form import FIELDS, SearchForm
@@ -25,14 +26,32 @@ from dovetail.explorer.search_request import (
 )
 from dovetail.explorer.searches import CANCELLED, DONE, FAILED, RUNNING, Search
 from dovetail.explorer.state import State, query_of, states_of
-from dovetail.units import format_duration
+from dovetail.report.charts.convergence import convergence
+from dovetail.report.charts.trail import Trail
+from dovetail.units import format_duration, format_s
 
-LEAD = "Searches run beside the page: close it and come back by its address, cancel, and go on where they stopped."
+LEAD = (
+    "Find a better plan, chip or front of chips. A search goes on when you close the page; its address finds it again."
+)
 LOOK_S = 0.25
+NOTHING = "Choose what to look for and press Start. Below is a study that ships with Dovetail."
 NUMBER = "search"
 POINT = "point"
 GONE = "this search is not known any more; what it scored is in the store, so starting it again goes on from there"
 LABELS = {RUNNING: "Running", DONE: "Done", CANCELLED: "Cancelled", FAILED: "Failed"}
+
+
+def trail_of(search: Search) -> Trail:
+    """What a search has told of itself, as its chart takes it."""
+    is_plan = search.asked.kind == PLAN
+    return Trail(
+        counted="plans" if is_plan else "systems",
+        done="looked at",
+        unit="s per step" if is_plan else "times as good as the base chip",
+        is_more_better=not is_plan,
+        marks=tuple(search.marks),
+        words=(lambda value: f"{format_s(value)} per step") if is_plan else (lambda value: f"{value:.3f}x"),
+    )
 
 
 class SearchView:
@@ -40,6 +59,7 @@ class SearchView:
 
     def __init__(self, site: Site, query: list[tuple[str, str]], path: str = "/search") -> None:
         self._site, self._query = site, query
+        self._is_read_only = site.settings.is_read_only
         self.frame = PageFrame(path, query)
         self.asked = SearchRequest()
         self._state: State | None = None
@@ -47,6 +67,8 @@ class SearchView:
         self._shown = ""
         self._front: FrontView | None = None
         self._point = 0
+        self._plot: Any = None
+        self._num_marks = 0
 
     def build(self) -> None:
         with self.frame.shown("Search", LEAD), box("two"):
@@ -64,7 +86,11 @@ class SearchView:
                     self._bar = ui.element("progress")
                     self._bar.props["aria-label"] = "how much is done"
                     self._told = words("", "p", "busy", id="told")
+                    self._trail = ui.element("div")
                 self._answer = ui.element("div")
+                self._demo = ui.element("div")
+                if self._search is None:
+                    self._show_demo()
         self.frame.on_mode = self._draw
         ui.timer(LOOK_S, self._look)
         self._look()
@@ -102,7 +128,9 @@ class SearchView:
             self.asked = asked
             self._search = self._site.searches.start(asked)
             self._shown, self._front, self._point = "", None, 0
-            self._answer.clear()
+            self._plot, self._num_marks = None, 0
+            for part in (self._answer, self._trail, self._demo):
+                part.clear()
             self._keep(is_new=True)
             self._look()
 
@@ -116,7 +144,8 @@ class SearchView:
     def _look(self) -> None:
         search = self._search
         if search is None:
-            self._show("Nothing is running", "", is_running=False)
+            why = "This server is read-only: searches are not started here." if self._is_read_only else NOTHING
+            self._show("Nothing is running", why, is_running=False)
             self._bar.set_visibility(False)
             return
         search.look()
@@ -125,24 +154,46 @@ class SearchView:
         told.append(format_duration(search.took_s or time.monotonic() - search.began_s, 0))
         self._show(LABELS[search.status], "; ".join(filter(None, told)), is_running=search.status == RUNNING)
         self._set_bar(search)
+        self._draw_trail(search)
         if search.status == DONE and self._shown != search.number:
             self._shown = search.number
             self._draw()
+
+    def _show_demo(self) -> None:
+        """What a front looks like, before anything was searched."""
+        with self._demo:
+            with box("row"):
+                browse = "Browse the studies of the store" if self._site.settings.store else "Browse the demo study"
+                words(browse, "a", href=self.frame.address("/study", ""))
+            self._front = FrontView(self.frame, demo_front(), self._point, self._opened)
+            self._front.show()
+
+    def _draw_trail(self, search: Search) -> None:
+        """The best so far and the bound, as the search goes on: drawn anew when there is more of it."""
+        if len(search.marks) < 2 or len(search.marks) == self._num_marks:
+            return
+        self._num_marks = len(search.marks)
+        chart = convergence(trail_of(search))
+        if self._plot is None:
+            with self._trail:
+                self._plot = show_chart(chart, self.frame.mode, is_whole=False)
+        else:
+            self._plot.update_figure(drawn(chart, self.frame.mode))
 
     def _show(self, status: str, told: str, *, is_running: bool) -> None:
         for element, content in ((self._status, status), (self._told, told)):
             if element.content != escape(content):
                 element.content = escape(content)
+        is_running = is_running or (self._is_read_only and self._search is None)
         can_resume = self._search is not None and self._search.status == CANCELLED
         label = "Resume" if can_resume else "Start"
-        hint = (
-            "What was scored is in the store: going on begins there." if can_resume and self.asked.kind != PLAN else ""
-        )
+        hint = "What was scored is kept: Resume goes on from there." if can_resume and self.asked.kind != PLAN else ""
         if self._start.content != label:
             self._start.content = label
         if self._hint.content != hint:
             self._hint.content = hint
-        for element, is_off in ((self._start, is_running), (self._cancel, not is_running)):
+        is_off_cancel = self._search is None or self._search.status != RUNNING
+        for element, is_off in ((self._start, is_running), (self._cancel, is_off_cancel)):
             if bool(element.props.get("disabled")) != is_off:
                 element.props["disabled"] = is_off
                 element.update()
@@ -161,6 +212,8 @@ class SearchView:
     def _draw(self) -> None:
         """The answer, once there is one."""
         if self._search is None or self._search.ended is None:
+            if self._front is not None:
+                self._front.draw()
             return
         ended = self._search.ended
         self._answer.clear()

@@ -13,8 +13,9 @@ from typing import Any
 from dovetail.api.progress import Progress
 from dovetail.errors import InvalidInput
 from dovetail.explorer.search_request import SearchRequest
-from dovetail.explorer.search_work import Ended, Refused, run_search
+from dovetail.explorer.search_work import Ended, Refused, Told, run_search
 from dovetail.plugins import loaded_plugins
+from dovetail.report.charts.trail import Mark
 
 RUNNING, DONE, CANCELLED, FAILED = "running", "done", "cancelled", "failed"
 MOST_RUNNING = 4
@@ -36,6 +37,7 @@ class Search:
     status: str = RUNNING
     said: str = ""
     standings: list[tuple[float, Progress]] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)  # the best so far and the bound, as it went on
     ended: Ended | None = None
     took_s: float = 0.0
 
@@ -51,8 +53,10 @@ class Search:
                 self._end(FAILED, "the search ended without an answer; start it again")
 
     def _take(self, told: object) -> None:
-        if isinstance(told, Progress):
-            self.standings.append((time.monotonic() - self.began_s, told))
+        if isinstance(told, Told):
+            self.standings.append((time.monotonic() - self.began_s, told.progress))
+            if told.mark is not None:
+                self.marks.append(told.mark)
         elif isinstance(told, Refused):
             self._end(FAILED, told.said)
         elif isinstance(told, Ended):
@@ -77,11 +81,13 @@ class Search:
 class Searches:
     """Those of one server, by numbers that cannot be guessed: whoever has one in an address may look and cancel."""
 
-    def __init__(self, store: str) -> None:
-        self._store = store
+    def __init__(self, store: str, *, is_read_only: bool = False) -> None:
+        self._store, self._is_read_only = store, is_read_only
         self._every: dict[str, Search] = {}
 
     def start(self, asked: SearchRequest) -> Search:
+        if self._is_read_only:
+            raise InvalidInput("this server is read-only: searches are started on one without --read-only")
         self._tidy()
         running = [one for one in self._every.values() if one.status == RUNNING]
         most = min(MOST_RUNNING, max(1, os.cpu_count() or 1))

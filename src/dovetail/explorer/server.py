@@ -88,17 +88,18 @@ def _own_folder() -> Iterator[str]:
 def _prepare(app: Any, settings: Settings, ready: Ready, own_store: str, *, opens_browser: bool) -> None:
     """Pages, who does their work, and the guard before them; searches go to `own_store` where none was named."""
     from dovetail.explorer.guard import Guard
-    from dovetail.explorer.pages import add_pages, begin_warm
+    from dovetail.explorer.pages import add_pages, begin_warm, warm
     from dovetail.explorer.searches import Searches
     from dovetail.explorer.work import Workers
 
     begin_warm()
-    workers, searches = Workers(), Searches(settings.store or own_store)
+    workers = Workers()
+    searches = Searches(settings.store or own_store, is_read_only=settings.is_read_only)
     app.add_middleware(Guard, settings=settings)
     add_pages(settings, workers, searches)
 
     async def begun() -> None:
-        workers.start()
+        asyncio.get_running_loop().create_task(warm(workers))
         asyncio.get_running_loop().create_task(_announced(settings, ready, opens_browser=opens_browser))
 
     app.on_startup(begun)

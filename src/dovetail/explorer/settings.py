@@ -25,6 +25,7 @@ class Settings:
     port: int = DEFAULT_PORT
     token: str
     store: str = ""
+    is_read_only: bool = False  # nothing is uploaded, and no search is started
 
     @property
     def url(self) -> str:
@@ -34,7 +35,7 @@ class Settings:
         return f"http://{shown}:{self.port}/?token={self.token}"
 
 
-def settings_of(host: str, port: int, store: str) -> Settings:
+def settings_of(host: str, port: int, store: str, *, is_read_only: bool = False) -> Settings:
     """Settings with a new token; raises where they cannot be.
 
     On loopback too: every user of a login node reaches its loopback, and pages read the store and start searches.
@@ -43,9 +44,12 @@ def settings_of(host: str, port: int, store: str) -> Settings:
         raise InvalidInput("--host is an address of this machine, such as 127.0.0.1; got nothing")
     if not 0 < port <= MAX_PORT:
         raise InvalidInput(f"--port is from 1 to {MAX_PORT:,}; got {port}")
+    if store and is_read_only and not Path(store).exists():
+        raise InvalidInput(f"--read-only makes no store, and there is none at {store}", "store")
     if store:
         _check_store(Path(store))
-    return Settings(host=host, port=port, token=secrets.token_urlsafe(TOKEN_BYTES), store=store)
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    return Settings(host=host, port=port, token=token, store=store, is_read_only=is_read_only)
 
 
 def _check_store(file: Path) -> None:

@@ -19,16 +19,18 @@ DEFAULT_MODEL, DEFAULT_CLUSTER, DEFAULT_DEVICES = "llama3-8b", "dgx-h100", 64
 TIMES = "x-"  # before a figure's key
 DEVICES = "devices"  # among the factors: how many there are, over how many are asked for
 PIN = "pin"
-MAX_PINS = 8  # columns of a table that can still be read
+REFERENCE = "ref"
+MAX_PINS = 6  # designs whose columns can still be read
 MAX_DIGITS = 12
 DIGITS = 6  # of a factor
 MAX_WORD = 60
+MAX_NAME = 40
 _COUNTS = ("devices", "batch", "seq")
 _FILES = tuple(f"{kind}-{part}" for kind in ("model", "cluster") for part in ("name", "text"))
 LABELS = {name: each.option.form for name, each in form_options(PlanRequest).items()}  # of the form, by address
 # Options of `plan` that the form offers and no control of its own is made for: a field each.
 OPTIONS = form_options(PlanRequest, but=(*_COUNTS, "compute"))
-QUERY_KEYS = ("model", "cluster", *_FILES, "design", *_COUNTS, "compute", *OPTIONS, "plan", PIN)
+QUERY_KEYS = ("model", "cluster", *_FILES, "design", *_COUNTS, "compute", *OPTIONS, "plan", "name")
 OF_EVERY_PAGE = ("theme", "token")
 
 
@@ -45,7 +47,7 @@ class State:
     """What is asked for. A model or cluster is an entry of a catalogue, or was uploaded; `design` is a point of a
     search: the chip it builds on, the network, and its knobs. `options` are words for those of `OPTIONS` that were
     said. `plan` is the text of the plan that is looked at, empty where the best is wanted; `factors` are figures of
-    the hardware over their own, by key, devices among them.
+    the hardware over their own, by key, devices among them. `name` is what its user calls it.
     """
 
     model: str = DEFAULT_MODEL
@@ -60,13 +62,22 @@ class State:
     options: Mapping[str, str] = field(default_factory=dict)
     plan: str = ""
     factors: Mapping[str, float] = field(default_factory=dict)
+    name: str = ""
+
+    @property
+    def key(self) -> str:
+        """The same for all states that have the same answer, whatever they are called."""
+        return query_of(replace(self, name=""))
+
+    def named(self, name: str) -> State:
+        return replace(self, name=" ".join(name.split())[:MAX_NAME])
 
     def with_plan(self, text: str) -> State:
         return replace(self, plan=text)
 
     def asking(self, **changes: object) -> State:
         """The same with other words, and so with the best plan for them."""
-        return replace(self, plan="", factors={}, **changes)  # type: ignore[arg-type]
+        return replace(self, plan="", factors={}, name="", **changes)  # type: ignore[arg-type]
 
     def with_option(self, name: str, text: str) -> State:
         """The same with other words for an option, and so with the best plan for them."""
@@ -87,9 +98,23 @@ class State:
 FIRST = State(devices=DEFAULT_DEVICES)
 
 
-def query_of(state: State, pins: Iterable[State] = ()) -> str:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """All that a tab of a user holds: what is looked at, what figures are compared with, and designs that were kept."""
+
+    state: State = FIRST
+    reference: tuple[State, ...] = ()  # one at most
+    pins: tuple[State, ...] = ()
+
+    @property
+    def query(self) -> str:
+        return query_of(self.state, self.pins, self.reference)
+
+
+def query_of(state: State, pins: Iterable[State] = (), reference: Iterable[State] = ()) -> str:
     """The words of an address that give `state`, and pinned states, again."""
-    return urlencode([*_words(state), *((PIN, urlencode(_words(pin))) for pin in pins)])
+    others = [(REFERENCE, urlencode(_words(own))) for own in reference]
+    return urlencode([*_words(state), *others, *((PIN, urlencode(_words(pin))) for pin in pins)])
 
 
 def _words(state: State) -> list[tuple[str, str]]:
@@ -104,6 +129,8 @@ def _words(state: State) -> list[tuple[str, str]]:
     words += [(name, str(getattr(state, name))) for name in _COUNTS if getattr(state, name)]
     if state.compute:
         words.append(("compute", state.compute))
+    if state.name:
+        words.append(("name", state.name))
     words += sorted(state.options.items())
     if state.plan:
         words.append(("plan", packed(state.plan)))
@@ -113,20 +140,32 @@ def _words(state: State) -> list[tuple[str, str]]:
 def check_keys(query: Iterable[tuple[str, str]], known: Sequence[str]) -> None:
     """Raises at a word that no page of this kind takes: left out in silence, it would seem to have been heard."""
     for name, _ in query:
-        if name not in known and name not in OF_EVERY_PAGE and not (name.startswith(TIMES) and PIN in known):
+        if name not in known and name not in OF_EVERY_PAGE and not (name.startswith(TIMES) and "plan" in known):
             like = did_you_mean(name[:MAX_WORD], known)
             raise InvalidInput(f"nothing in an address of this page is called {name[:MAX_WORD]!r}{like}")
 
 
+def session_of(query: Sequence[tuple[str, str]], own: Sequence[str] = ()) -> Session:
+    """The session that an address gives; raises in one line where it gives none. `own` are words of this page alone."""
+    pins = [value for name, value in query if name == PIN]
+    references = [value for name, value in query if name == REFERENCE]
+    if len(pins) > MAX_PINS:
+        raise InvalidInput(f"at most {MAX_PINS} designs are kept at once; got {len(pins)}")
+    if len(references) > 1:
+        raise InvalidInput(f"figures are compared with one reference; got {len(references)}")
+    within = [parse_qsl(words) for words in (*pins, *references)]
+    check_keys(query, (*QUERY_KEYS, PIN, REFERENCE, *own))
+    for words in within:
+        check_keys(words, QUERY_KEYS)
+    state = _state([(name, value) for name, value in query if name not in (PIN, REFERENCE, *own)])
+    kept = tuple(map(_state, within))
+    return Session(state=state, pins=kept[: len(pins)], reference=kept[len(pins) :])
+
+
 def states_of(query: Sequence[tuple[str, str]]) -> tuple[State, tuple[State, ...]]:
     """The state that an address gives, and those pinned in it; raises in one line where it gives none."""
-    pins = [value for name, value in query if name == PIN]
-    if len(pins) > MAX_PINS:
-        raise InvalidInput(f"at most {MAX_PINS} designs are pinned at once; got {len(pins)}")
-    pinned = [parse_qsl(pin) for pin in pins]
-    for words in (query, *pinned):
-        check_keys(words, QUERY_KEYS)
-    return _state([(name, value) for name, value in query if name != PIN]), tuple(_state(words) for words in pinned)
+    found = session_of(query)
+    return found.state, found.pins
 
 
 def understood(query: Sequence[tuple[str, str]]) -> State:
@@ -139,7 +178,7 @@ def understood(query: Sequence[tuple[str, str]]) -> State:
             states_of([*(beside if name in _FILES else ()), (name, value)])
         except DovetailError:
             continue
-        if name != PIN:
+        if name not in (PIN, REFERENCE):
             kept.append((name, value))
     return _state(kept)
 
@@ -155,6 +194,7 @@ def _state(words: Sequence[tuple[str, str]]) -> State:
         compute=said.get("compute", ""),
         options=read_options(said, OPTIONS),
         plan=unpacked(said["plan"]) if said.get("plan") else "",
+        name=" ".join(said.get("name", "").split())[:MAX_NAME],
         factors={name.removeprefix(TIMES): _factor(value) for name, value in words if name.startswith(TIMES)},
         **{name: whole(name, said[name]) for name in _COUNTS if name in said},
     )

@@ -105,4 +105,5 @@ def _front(study: StudyRecord, scores: list[SystemScore], axes: tuple[str, ...])
         axes=front.axes,
         is_more_better=front.is_more_better,
         points=front.points,
+        knobs=front.knobs,
     )

@@ -6,6 +6,7 @@ import asyncio
 
 from nicegui import ui
 
+from dovetail.explorer.demo import demo_front
 from dovetail.explorer.elements import box, choice_field, markup, tables_html, words
 from dovetail.explorer.frame import PageFrame, Site
 from dovetail.explorer.front_view import FrontView, whole
@@ -13,10 +14,10 @@ from dovetail.explorer.search_form import AXES
 from dovetail.explorer.studies import Listed, Opened, studies_of, study_opened
 from dovetail.search.codesign.pareto import checked_axes
 
-LEAD = "What a search has kept: its Pareto front, and every system of it to open."
+LEAD = "What a search has kept: its Pareto front, and every system on it to open."
 NO_STORE = (
-    "The explorer was started without a store. Start it with `dovetail ui --store FILE` to browse what"
-    " `dovetail codesign` or `dovetail pareto` kept there, or look for a front now on the search page."
+    "This is the demo study. Start the explorer with `dovetail ui --store FILE` to browse what `dovetail codesign` or"
+    " `dovetail pareto` kept there, or search for a front now."
 )
 NO_STUDY = "This store holds no study yet; searches that are started on the search page are kept in it."
 FIRST_AXES = AXES[0][0]
@@ -40,7 +41,10 @@ class StudyView:
             if not self._site.settings.store:
                 with self._choice, box("panel", "section"):
                     words(NO_STORE)
-                    words("Look for a front", "a", href=self.frame.address("/search", "kind=front"))
+                    words("Search for a front", "a", href=self.frame.address("/search", "kind=front"))
+                with self._body:
+                    self._front = FrontView(self.frame, demo_front(), self._point, self._keep)
+                    self._front.show()
         self.frame.on_mode = lambda: self._front.draw() if self._front else None
 
     async def begin(self) -> None:
@@ -79,7 +83,7 @@ class StudyView:
 
     async def _open(self) -> None:
         axes = checked_axes(self._axes.split(","))
-        opened = await self._site.workers.fresh(study_opened, self._site.settings.store, self._key, axes)
+        opened = await self._site.workers.fresh("study", study_opened, self._site.settings.store, self._key, axes)
         self._show(opened)
 
     def _show(self, opened: Opened) -> None:
@@ -100,5 +104,5 @@ class StudyView:
 
     def _keep(self, point: int) -> None:
         self._point = point
-        parts = [f"study={self._key}", f"axes={self._axes}" if self._axes != FIRST_AXES else ""]
+        parts = [f"study={self._key}" if self._key else "", f"axes={self._axes}" if self._axes != FIRST_AXES else ""]
         self.frame.keep("&".join(filter(None, (*parts, f"point={point}" if point else ""))))

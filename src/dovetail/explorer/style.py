@@ -25,17 +25,18 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 .dv p {{ margin: 0 0 .6rem; }}
 .dv a {{ color: var(--accent); text-underline-offset: .18em; }}
 .dv :focus-visible {{ outline: 3px solid var(--accent); outline-offset: 2px; border-radius: .25rem; }}
+.dv p a {{ text-decoration: underline; }}
 .skip {{ position: absolute; left: -999rem; }}
 .skip:focus {{ left: .5rem; top: .5rem; z-index: 9; background: var(--paper); padding: .5rem; }}
 .top {{ background: var(--paper); border-bottom: 1px solid var(--line); }}
-.top > div {{ max-width: 80rem; margin: 0 auto; padding: .55rem 1.25rem; display: flex; align-items: center;
+.top > div {{ max-width: 92rem; margin: 0 auto; padding: .55rem 1.25rem; display: flex; align-items: center;
   flex-wrap: wrap; gap: .4rem 1.4rem; }}
 .top .brand {{ font-weight: 700; font-size: 1.1rem; color: var(--ink); text-decoration: none; }}
 .top nav {{ display: flex; flex-wrap: wrap; gap: .2rem .35rem; flex: 1 1 auto; }}
 .top nav a {{ padding: .35rem .7rem; border-radius: .45rem; text-decoration: none; color: var(--dim); }}
 .top nav a[aria-current] {{ background: var(--ground); color: var(--ink); font-weight: 600; }}
 .top nav a:hover {{ color: var(--ink); }}
-.main {{ max-width: 80rem; margin: 0 auto; padding: 1.25rem; }}
+.main {{ max-width: 92rem; margin: 0 auto; padding: 1rem 1.25rem; }}
 .lead {{ display: flex; flex-wrap: wrap; gap: .4rem 1rem; align-items: baseline; margin-bottom: 1rem; }}
 .lead p {{ margin: 0; color: var(--dim); flex: 1 1 20rem; }}
 .two {{ display: grid; grid-template-columns: minmax(17rem, 21rem) minmax(0, 1fr); gap: 1.25rem; align-items: start; }}
@@ -62,18 +63,82 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 .dv button.act.quiet {{ background: transparent; color: var(--accent); }}
 .dv button.act:disabled {{ opacity: 1; background: var(--ground); color: var(--dim); border-color: var(--line);
   cursor: default; }}
-.cards {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(11.5rem, 1fr)); gap: .75rem;
-  margin: 0 0 1rem; }}
+.cards {{ display: grid; grid-template-columns: repeat(6, minmax(0, 1fr)); gap: .6rem; margin: 0 0 .9rem; }}
 .cards > div {{ background: var(--ground); border: 1px solid var(--line); border-radius: .6rem;
-  padding: .7rem .85rem; }}
+  padding: .55rem .75rem; grid-column: span 2; }}
 .cards dt {{ color: var(--dim); font-size: .85rem; }}
 .cards dd {{ margin: 0; }}
-.cards strong {{ font-size: 1.3rem; line-height: 1.35; font-weight: 650; font-variant-numeric: tabular-nums;
+.cards strong {{ font-size: 1.05rem; line-height: 1.35; font-weight: 650; font-variant-numeric: tabular-nums;
   margin-right: .5rem; }}
-.cards .note {{ display: block; margin: .15rem 0 0; }}
+.cards [data-key=step] strong, .cards [data-key=memory] strong {{ font-size: 1.75rem; line-height: 1.2; }}
+.cards [data-key=limit] strong {{ font-size: 1.3rem; line-height: 1.3; }}
+.cards .note, .cards .interval {{ display: block; margin: .1rem 0 0; }}
+.cards .interval {{ font-size: .92rem; font-variant-numeric: tabular-nums; }}
 [data-key=limit] .moved {{ display: block; white-space: normal; font-weight: 400; }}
-.moved {{ white-space: nowrap; font-size: .92rem; font-weight: 600; color: var(--dim); }}
-.moved.better {{ color: var(--good); }} .moved.worse {{ color: var(--bad); }}
+.moved {{ white-space: nowrap; font-size: .95rem; font-weight: 600; color: var(--dim);
+  font-variant-numeric: tabular-nums; }}
+.moved.better {{ color: var(--good); }} .moved.worse {{ color: var(--bad); }} .moved.same {{ font-weight: 400; }}
+.compared {{ font-size: .92rem; }}
+.chips {{ display: flex; flex-wrap: wrap; gap: .35rem; list-style: none !important; padding: 0 !important;
+  margin: 0 0 .8rem !important; }}
+.chips li {{ border: 1px solid var(--line); border-radius: 1rem; padding: .12rem .65rem; font-size: .92rem;
+  background: var(--ground); }}
+.chips b {{ font-weight: 400; color: var(--dim); }} .chips span {{ font-weight: 650; }}
+.stages {{ display: flex; gap: .35rem; list-style: none; padding: 0; margin: 0 0 .3rem; }}
+.stages li {{ position: relative; flex: 1 1 0; min-width: 0; border: 1px solid var(--accent); border-radius: .45rem;
+  padding: .35rem .5rem; font-size: .85rem; line-height: 1.35; overflow: hidden; isolation: isolate; }}
+.stages li.over {{ border-color: var(--bad); }}
+.stages li + li::before {{ content: ""; }}
+.stages i {{ position: absolute; inset: auto 0 0 0; background: var(--accent); opacity: .13; z-index: -1; }}
+.stages li.over i {{ background: var(--bad); opacity: .2; }}
+.stages b, .stages span {{ display: block; }} .stages b {{ font-weight: 600; }}
+.stages.many {{ flex-wrap: wrap; }} .stages.many li {{ flex: 1 0 5.4rem; font-size: .8rem; }}
+.stages .gap {{ border-style: dashed; color: var(--dim); align-self: center; text-align: center; }}
+.stages.few {{ max-width: 100%; }} .stages.few li:only-child {{ max-width: 22rem; }}
+.pipeline .note {{ margin: 0 0 .5rem; }}
+.summary h2 {{ font-size: 1.2rem; margin-bottom: .4rem; }}
+.stale {{ opacity: .38; filter: grayscale(1); }}
+.old {{ border-left: .35rem solid var(--near); padding: .3rem .7rem; background: var(--ground); font-weight: 600; }}
+.busy progress {{ max-width: 40rem; }}
+.busy p {{ margin: 0 0 .3rem; color: var(--ink); }}
+#busy {{ padding: .6rem .8rem; border: 1px solid var(--accent); border-radius: .6rem; margin: 0 0 .7rem; }}
+.tabs {{ display: flex; flex-wrap: wrap; gap: .2rem; border-bottom: 1px solid var(--line); margin: 0 0 1rem; }}
+.dv button.tab {{ font: inherit; background: none; border: 0; border-bottom: 3px solid transparent; cursor: pointer;
+  padding: .45rem .8rem; color: var(--dim); }}
+.dv button.tab[aria-selected=true] {{ color: var(--ink); border-bottom-color: var(--accent); font-weight: 600; }}
+.degrees {{ display: grid; grid-template-columns: repeat(3, 1fr); gap: 0 .6rem; }}
+.degrees .field {{ margin-bottom: .5rem; }}
+.degrees .field:has(#plan-recompute), .degrees .field:has(#plan-schedule) {{ grid-column: span 2; }}
+.beside {{ display: grid; grid-template-columns: minmax(0, 1fr) minmax(22rem, 30rem); gap: 1.25rem;
+  align-items: start; }}
+.beside > .wide {{ order: 1; min-width: 0; }} .beside > .stick {{ order: 2; position: sticky; top: .75rem; }}
+.stick .cards {{ grid-template-columns: 1fr 1fr; }} .stick .cards > div {{ grid-column: span 1; }}
+.stick .cards > [data-key=limit] {{ grid-column: span 2; }}
+.sliders {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(16rem, 1fr)); gap: .1rem 1.5rem; }}
+.keeping {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: 0 .8rem; }}
+.keeping .row, .keeping .note {{ grid-column: 1 / -1; }}
+.code {{ background: var(--ground); border: 1px solid var(--line); border-radius: .5rem; padding: .8rem;
+  margin: .5rem 0; overflow: auto; max-height: 28rem; font: 13px/1.5 ui-monospace, Menlo, Consolas, monospace;
+  white-space: pre; }}
+.sr {{ position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }}
+.dv button.act.small {{ min-height: 1.8rem; padding: .1rem .6rem; font-size: .88rem; font-weight: 500; }}
+.designs {{ width: 100%; table-layout: fixed; }} .designs thead th {{ font-size: 1.05rem; color: var(--ink); }}
+.designs thead th:first-child {{ width: 13rem; color: var(--dim); font-size: .9rem; }}
+.designs td {{ overflow-wrap: anywhere; }} .designs td b {{ font-weight: 600; font-variant-numeric: tabular-nums; }}
+.designs td .note {{ display: block; }}
+.designs .group th {{ color: var(--dim); font-weight: 600; padding-top: .9rem; }}
+.overlaid {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(min(28rem, 100%), 1fr)); gap: 0 1.25rem;
+  align-items: start; }}
+.rename {{ display: grid; grid-template-columns: minmax(0, 24rem) auto; gap: .8rem; align-items: end;
+  justify-content: start; }}
+.rename .act {{ margin-bottom: .8rem; }}
+.triple {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); gap: 0 .8rem;
+  max-width: 48rem; }}
+.strip {{ display: flex; gap: 1rem; align-items: baseline; }}
+.save {{ display: flex; gap: .8rem; align-items: flex-start; justify-content: space-between; }}
+.dv .save > button.act {{ min-height: 1.8rem; padding: .1rem .6rem; font-size: .85rem; flex: none;
+  border-color: var(--line); font-weight: 400; margin: .3rem 0; }}
+.question {{ color: var(--dim); margin: 0 0 1rem; }}
 .meter {{ display: block; height: .45rem; border-radius: .3rem; background: var(--line); margin: .3rem 0 .2rem;
   overflow: hidden; }}
 .meter i {{ display: block; height: 100%; background: var(--accent); }}
@@ -81,13 +146,12 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 .refused {{ border: 1px solid var(--bad); border-left-width: .35rem; color: var(--ink); background: var(--paper);
   border-radius: .5rem; padding: .7rem .9rem; margin: 0 0 1.25rem; }}
 .refused::before {{ content: "Cannot: "; font-weight: 650; color: var(--bad); }}
-.busy {{ color: var(--dim); }}
 .dv progress {{ width: 100%; height: .7rem; appearance: none; border: 0; border-radius: .35rem; background: var(--line);
   overflow: hidden; display: block; margin-bottom: .6rem; }}
 .dv progress::-webkit-progress-bar {{ background: var(--line); }}
 .dv progress::-webkit-progress-value {{ background: var(--accent); }}
 .dv progress::-moz-progress-bar {{ background: var(--accent); }}
-.scroll {{ overflow-x: auto; margin: .5rem 0; }}
+.scroll {{ position: relative; overflow-x: auto; margin: .5rem 0; }}
 .dv table {{ border-collapse: collapse; font-size: .92rem; }}
 .dv caption {{ text-align: left; padding-bottom: .3rem; }}
 .dv th, .dv td {{ padding: .3rem 1.1rem .3rem 0; border-bottom: 1px solid var(--line); text-align: left;
@@ -101,18 +165,37 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 .dv figure {{ margin: 0 0 1rem; }} .dv figcaption {{ color: var(--dim); font-size: .92rem; margin: .2rem 0 .4rem; }}
 .dv details {{ margin: .4rem 0; }} .dv summary {{ cursor: pointer; color: var(--accent); width: fit-content; }}
 .dv ul {{ padding-left: 1.2rem; margin: 0 0 .6rem; list-style: disc; }}
+.q-loading-bar {{ display: none; }}
 .nicegui-html {{ width: 100%; }}
 .plot {{ height: var(--high); }}
-@media (max-width: 52rem) {{
+@media (max-width: 60rem) {{
   .two {{ display: flex; flex-direction: column; align-items: stretch; gap: 0; }}
   .two > .side {{ display: contents; }}
+  .first, .second, .third, .last {{ min-width: 0; max-width: 100%; }}
   .first {{ order: 1; }} .second {{ order: 2; }} .third {{ order: 3; }} .last {{ order: 4; }}
+  .beside {{ display: block; }}
+  .beside > .stick {{ top: 0; z-index: 5; margin: 0 -.7rem .8rem; }}
+  .stick .panel {{ border-radius: 0; padding: .5rem .7rem; margin: 0; box-shadow: 0 2px 6px rgb(0 0 0 / .12); }}
+  .stick .cards {{ grid-template-columns: repeat(3, minmax(0, 1fr)); gap: .3rem; margin: 0; }}
+  .stick .cards > div, .stick .cards > [data-key=limit] {{ grid-column: span 1; padding: .3rem .45rem; }}
+  .stick .cards > [data-key=rate], .stick .cards > [data-key=mfu], .stick .cards > [data-key=energy],
+  .stick .cards .note, .stick .chips, .stick #said {{ display: none; }}
+  .stick .cards [data-key] strong {{ font-size: 1.02rem; margin-right: .25rem; }}
+  .stick .cards .interval {{ font-size: .76rem; }} .stick .compared {{ font-size: .82rem; margin: 0 0 .3rem; }}
+  .stick h2 {{ font-size: .95rem; margin: 0 0 .2rem; }} .stick .moved {{ font-size: .85rem; }}
   .main {{ padding: .8rem .7rem; }} .top > div {{ padding: .5rem .7rem; }} .panel {{ padding: .9rem .8rem; }}
-  .cards {{ grid-template-columns: repeat(auto-fit, minmax(9.2rem, 1fr)); gap: .5rem; }}
-  .cards strong {{ font-size: 1.12rem; }}
 }}
 @media (max-width: 40rem) {{
   .plot {{ height: calc(var(--high) + var(--legend)); }}
+  .cards {{ grid-template-columns: 1fr 1fr; }} .cards > div {{ grid-column: span 1; }}
+  .second .cards > [data-key=limit] {{ grid-column: span 2; }}
+  .cards [data-key=step] strong, .cards [data-key=memory] strong {{ font-size: 1.35rem; }}
+  .stages:not(.many) {{ flex-wrap: wrap; }} .stages:not(.many) li {{ flex: 1 0 6.5rem; }}
+  .top nav {{ flex-wrap: nowrap; overflow-x: auto; flex: 1 1 100%; order: 3; }}
+  .top nav a {{ padding: .3rem .5rem; white-space: nowrap; flex: none; }}
+  .designs {{ table-layout: auto; }} .designs thead th:first-child {{ width: auto; }}
+  .designs td {{ min-width: 9rem; white-space: normal !important; overflow-wrap: normal; }}
+  .rename {{ grid-template-columns: 1fr; gap: 0; }}
   .dv table {{ font-size: .82rem; }}
   .dv th, .dv td {{ padding-right: .7rem; }}
   .dv tbody th, .dv tbody td {{ white-space: nowrap; }}

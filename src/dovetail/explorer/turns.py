@@ -1,4 +1,4 @@
-"""The sliders of the first page: figures of the hardware and the number of devices, each as times its own."""
+"""The sliders of the hardware page: figures of the hardware and the number of devices, each as times its own."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Turns:
 
     def __init__(self, turner: Turner) -> None:
         self._turner = turner
-        self._box = ui.element("div")
+        self._box = ui.element("div").classes("sliders")
         self._outputs: dict[str, tuple[Any, FactorLabel]] = {}
 
     def show(self, state: State, job: OpenJob) -> None:
@@ -85,7 +85,7 @@ class Turns:
             "devices",
             said(factor),
             lambda text: self._turner.turn(DEVICES, lambda: _at(every, text)),
-            "more copies or fewer of the same plan",
+            "more or fewer copies of the same plan",
             min="0",
             max=str(len(every) - 1),
             step="1",

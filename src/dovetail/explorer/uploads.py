@@ -18,11 +18,17 @@ MOST_PACKED = 500_000  # characters: what a page's socket takes in one message, 
 READERS: dict[str, Callable[[str, str], object]] = {"model": uploaded_model, "cluster": uploaded_cluster}
 
 
-def add_uploads() -> None:
+FORBIDDEN = 403  # RFC 9110, 15.5.4
+READ_ONLY = "this server is read-only: nothing is uploaded here"
+
+
+def add_uploads(*, is_read_only: bool) -> None:
     """The address that files are sent to; nothing of them is kept here."""
 
     @app.post("/upload/{kind}")
     async def upload(kind: str, request: Request) -> JSONResponse:
+        if is_read_only:
+            return JSONResponse({"error": READ_ONLY}, status_code=FORBIDDEN)
         data = await request.body()
         try:
             name = request.query_params.get("name", "")

@@ -7,8 +7,10 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 from dovetail.errors import InvalidInput
 from dovetail.files.entry import Document, Entry, described
 from dovetail.files.heterogeneous_cluster import any_cluster_of
+from dovetail.files.inline_plan import Over
 from dovetail.files.job import forward_graph, plan_on
 from dovetail.files.model import model_of
+from dovetail.files.plan import NOTHING
 from dovetail.files.text import SUFFIXES, YAML_LIMIT_BYTES, decoded, one_line, quoted
 from dovetail.files.tree import Node, parse_json, parse_yaml
 from dovetail.hardware.heterogeneous import AnyCluster
@@ -61,6 +63,6 @@ def uploaded_cluster(text: str, name: str) -> AnyCluster:
     return any_cluster_of(entry.child("cluster") if entry.has("cluster") else entry)
 
 
-def uploaded_plan(text: str, workload: Workload, cluster: AnyCluster) -> Plan:
-    """A plan as `plan_text` writes it, checked for `workload` on `cluster`."""
-    return plan_on(uploaded_entry(text, "plan.yaml"), forward_graph(workload), cluster)
+def uploaded_plan(text: str, workload: Workload, cluster: AnyCluster, over: Over = NOTHING) -> Plan:
+    """A plan as `plan_text` writes it with the decisions of `over`, checked for `workload` on `cluster`."""
+    return plan_on(uploaded_entry(text, "plan.yaml"), forward_graph(workload), cluster, over)

@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dovetail.evaluate import Infeasible, Outcome, evaluate
-from dovetail.explorer.compare_page import compared
+from dovetail.explorer.compare_page import compared_html
+from dovetail.explorer.comparing import compared
 from dovetail.explorer.elements import options_html, tables_html
 from dovetail.explorer.figures import (
     Measure,
+    between,
     cards_html,
     change_frac,
     figure_label,
     largest_part,
     limit_of,
     measures_of,
+    short,
 )
 from dovetail.explorer.state import State
 from dovetail.files.plan_text import plan_text
@@ -49,7 +52,8 @@ def test_quick_figures_are_those_of_the_whole_evaluation():
     whole = outcome()
     quick = evaluate(whole.workload, whole.cluster, whole.plan, has_changes=False)
     assert isinstance(quick, Outcome)
-    assert (*measures_of(quick), limit_of(whole)) == measures_of(whole)
+    first, second, *others = measures_of(quick)
+    assert (first, second, limit_of(whole), *others) == measures_of(whole)
     assert quick.elasticities == ()
     assert replace(quick, elasticities=whole.elasticities) == whole
 
@@ -60,7 +64,8 @@ def test_a_plan_that_does_not_fit_shows_by_how_much_and_tries_no_lever_when_quic
     quick = evaluate(work, clusters["dgx-h100"].build(8), PLAN, has_changes=False)
     assert isinstance(quick, Infeasible)
     assert quick.levers == ()
-    [memory] = measures_of(quick)
+    step, memory = measures_of(quick)
+    assert (step.shown, step.note) == ("none", "the plan does not fit")
     assert memory.share_frac > 1
     assert "does not fit" in cards_html((memory,))
 
@@ -68,7 +73,7 @@ def test_a_plan_that_does_not_fit_shows_by_how_much_and_tries_no_lever_when_quic
 def test_changes_are_told_as_better_or_worse_by_what_is_wanted_of_the_figure():
     before = Measure(key="step", label="Step", shown="1 s", value=1.0, is_less_better=True)
     now = replace(before, shown="0.9 s", value=0.9)
-    assert 'class="moved better">-10.0%' in cards_html((now,), (before,))
+    assert 'class="moved better">−10.0 %' in cards_html((now,), (before,))
     assert 'class="moved worse"' in cards_html((before,), (now,))
     assert change_frac(replace(before, value=1.0001), before) == 0.0
 
@@ -106,9 +111,28 @@ def test_what_limits_is_what_the_report_says_and_moves_with_the_hardware():
 
 def test_designs_side_by_side_differ_where_they_differ_and_one_that_cannot_be_spoils_no_other():
     state = State(model="gpt2-345m", cluster="dgx-h100", devices=8, batch=64, plan=plan_text(PLAN))
-    table = compared((state, state.with_factor("hbm-bandwidth", 0.5), replace(state, model="no-such")))
-    rows = {row[0]: row[1:] for row in table.rows}
-    assert rows["model"] == ("gpt2-345m", "same", "no-such")
-    assert rows["HBM bandwidth"][:2] == ("3.35 TB/s", "1.68 TB/s")
-    assert "%" in rows["Step time"][1]
-    assert "no model is named" in rows["cannot"][2] or "catalogue" in rows["cannot"][2]
+    slow = state.with_factor("hbm-bandwidth", 0.5).named(EVIL)
+    found = compared((state.named("mine"), slow, replace(state, model="no-such")))
+    assert found.names == ("mine", EVIL, "design 3")
+    facts = {row.label: [cell.shown for cell in row.cells] for row in found.facts}
+    assert facts["model"] == ["gpt2-345m", "gpt2-345m", "no-such"]
+    assert facts["HBM bandwidth"][:2] == ["3.35 TB/s", "1.68 TB/s"]
+    two = compared((state, slow))
+    assert [row.label for row in two.differing] == ["HBM bandwidth"]
+    assert {row.label for row in two.same} >= {"model", "devices", "TP"}
+    step = next(row for row in found.figures if row.label == "Step time")
+    assert step.cells[0].interval
+    assert (step.cells[1].word, step.cells[1].moved[-1]) == ("worse", "%")
+    assert "no model is named" in step.cells[2].shown or "catalogue" in step.cells[2].shown
+    assert [chart.name for chart in found.charts] == ["time-by-job", "memory-by-job"]
+    told = compared_html(found, ["/", "/", "/"])
+    assert "<img" not in told
+    assert told.index("What it comes to") < told.index("What differs")
+
+
+def test_a_figure_has_as_many_digits_as_its_interval_bears():
+    assert short("12.537 s") == "12.5 s"
+    assert short("1,234.5 ms") == "1,234 ms"
+    assert short("60.0 GiB") == "60.0 GiB"
+    assert between("8.053 s", "19.517 s") == "8.1 to 20 s"
+    assert between("800.0 ms", "1.234 s") == "800 ms to 1.2 s"

@@ -24,6 +24,7 @@ def asked(settings: Settings, kind: str = "http", body: tuple[bytes, ...] = (b""
     scope = {
         "type": kind,
         "path": "/compare",
+        "method": "GET",
         "query_string": query,
         "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in said.items()],
     }
@@ -188,3 +189,25 @@ def test_a_store_is_made_where_there_is_none_and_anything_else_is_refused(tmp_pa
 @pytest.mark.parametrize(("host", "name"), [("a:80", "a"), ("[::1]:80", "::1"), ("a:b", ""), ("a/b", ""), ("x@a", "")])
 def test_a_host_header_is_read_without_its_port(host, name):
     assert host_name(host) == name
+
+
+@pytest.mark.parametrize("kind", ["http", "websocket"])
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize(("mode", "dest"), [("no-cors", "image"), ("no-cors", "script"), ("navigate", "iframe")])
+def test_what_another_sites_page_embeds_is_refused_token_or_not(kind, site, mode, dest):
+    fetched = {"sec_fetch_site": site, "sec_fetch_mode": mode, "sec_fetch_dest": dest}
+    status, _, read = asked(HERE, kind, query=b"token=mine", **fetched)
+    assert (status in (403, 1008), read) == (True, [])
+
+
+def test_a_link_from_elsewhere_is_followed_and_what_our_own_page_asks_is_answered():
+    link: dict[str, Any] = {"sec_fetch_site": "cross-site", "sec_fetch_mode": "navigate", "sec_fetch_dest": "document"}
+    assert asked(HERE, query=b"token=mine", **link)[0] == 303
+    for site in ("same-origin", "none"):
+        assert asked(HERE, sec_fetch_site=site, sec_fetch_mode="cors", sec_fetch_dest="empty")[0] == 200
+
+
+def test_a_server_that_is_read_only_makes_no_store(tmp_path):
+    with pytest.raises(InvalidInput, match="--read-only makes no store"):
+        settings_of("127.0.0.1", 8037, str(tmp_path / "no.db"), is_read_only=True)
+    assert settings_of("127.0.0.1", 8037, "", is_read_only=True).is_read_only

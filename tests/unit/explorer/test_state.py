@@ -12,11 +12,17 @@ import pytest
 
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.evaluate import Outcome
-from dovetail.explorer.answers import found_for_state, job_of_state, prepared, result_of, unchanged
+from dovetail.explorer.answers import (
+    found_for_state,
+    job_of_state,
+    launch_of_state,
+    prepared,
+    result_of,
+    unchanged,
+)
 from dovetail.explorer.designs import design_cluster, design_word
 from dovetail.explorer.figures import LIMIT, cards_html, measures_of
 from dovetail.explorer.packed import packed, unpacked
-from dovetail.explorer.quick import WORKING, Quick, whole_measures
 from dovetail.explorer.search_request import (
     FRONT,
     SearchRequest,
@@ -25,8 +31,20 @@ from dovetail.explorer.search_request import (
     search_request,
     search_request_of_form,
 )
-from dovetail.explorer.state import DEVICES, FIRST, MAX_PINS, State, Upload, query_of, states_of, understood
+from dovetail.explorer.state import (
+    DEVICES,
+    FIRST,
+    MAX_PINS,
+    Session,
+    State,
+    Upload,
+    query_of,
+    session_of,
+    states_of,
+    understood,
+)
 from dovetail.explorer.uploads import checked_upload
+from dovetail.explorer.views import edited_shown, reference_measures, shown
 from dovetail.files.plan_text import plan_text
 from dovetail.files.uploaded import LIMIT_BYTES, upload_name
 from dovetail.hardware.catalog import chips
@@ -111,21 +129,78 @@ def test_devices_are_turned_as_figures_are_and_put_back():
     assert prepared(turned).job.cluster.num_devices == 4
     assert job_of_state(turned).cluster.num_devices == 8
     assert prepared(unchanged(turned)).job.cluster.num_devices == 8
-    quick = Quick()
-    now, before = quick.figures(turned)
-    assert (now, quick.before(SMALL)) == (measures_of(result_of(prepared(turned), turned, has_changes=False)), ())
-    assert before == quick.figures(SMALL)[0]
+    now, before = shown(turned).measures, reference_measures(SMALL)
+    assert now == measures_of(result_of(prepared(turned), turned, has_changes=False))
     assert 'class="moved worse">+' in cards_html(now, before)
     with pytest.raises(InvalidInput, match="no whole number"):
         prepared(SMALL.with_factor(DEVICES, 0.3))
 
 
-def test_while_a_slider_moves_the_limit_says_that_it_is_the_last_known():
-    quick = Quick()
-    quick.keep(SMALL, whole_measures(SMALL))
-    now, before = quick.figures(SMALL.with_factor("hbm-bandwidth", 0.5))
-    assert (now[-1].key, now[-1].note) == (LIMIT, WORKING)
-    assert before == whole_measures(SMALL)
+def test_what_limits_is_worked_out_where_it_is_wanted():
+    assert [one.key for one in shown(SMALL).measures] == ["step", "memory", "rate", "mfu", "energy"]
+    assert [one.key for one in shown(SMALL, has_limit=True).measures][2] == LIMIT
+
+
+def test_a_session_comes_back_from_its_address_with_its_named_reference():
+    kept = SMALL.named("  half the\nmemory ")
+    assert kept.name == "half the memory"
+    session = Session(state=SMALL, reference=(kept,), pins=(kept, SMALL.named("b")))
+    assert session_of(parse_qsl(session.query)) == session
+    assert kept.key == SMALL.key
+    with pytest.raises(InvalidInput, match="one reference"):
+        session_of(parse_qsl(f"{session.query}&ref=model%3Dgpt2-345m"))
+    with pytest.raises(InvalidInput, match="'tab'"):
+        session_of(parse_qsl(f"{session.query}&tab=plans"))
+    assert session_of(parse_qsl(f"{session.query}&tab=plans"), ("tab",)) == session
+
+
+@pytest.mark.parametrize(
+    ("option", "words", "field", "value"),
+    [
+        ("tp", "2", "tensor_parallel", 2),
+        ("pp", "2", "pipeline_parallel", 2),
+        ("dp", "2", "pipeline_parallel", 4),
+        ("zero", "3", "zero_stage", 3),
+        ("microbatch", "2", "microbatch", 2),
+        ("recompute", "full", "recompute", ("full",)),
+    ],
+)
+def test_a_decision_is_taken_by_hand_and_copies_fill_the_devices(option, words, field, value):
+    changed, told = edited_shown(SMALL, option, words)
+    assert told == shown(changed)
+    plan = prepared(changed).plan
+    assert getattr(plan, field) == value
+    assert plan.num_devices == 8
+
+
+@pytest.mark.parametrize(("option", "words"), [("tp", "3"), ("ep", "2"), ("dp", "3"), ("microbatch", "7"), ("pp", "x")])
+def test_a_decision_that_cannot_be_is_refused_in_one_line(option, words):
+    with pytest.raises(DovetailError) as error:
+        edited_shown(SMALL, option, words)
+    assert "\n" not in str(error.value)
+
+
+def test_a_plan_is_shown_as_chips_and_stages():
+    _, told = edited_shown(SMALL, "pp", "2")
+    assert {(chip.label, chip.value) for chip in told.chips} >= {("TP", "1"), ("PP", "2"), ("DP", "4")}
+    assert [stage.layers for stage in told.stages] == ["12 layers", "12 layers"]
+    assert "4 copies" in told.copies
+    assert told.fits
+
+
+def test_a_plan_that_does_not_fit_says_what_would():
+    told = shown(SMALL.with_factor("hbm-capacity", 0.25).with_factor("hbm-bandwidth", 2.0), has_limit=True)
+    tight = shown(replace(SMALL, model="llama3-8b", batch=64).with_factor("hbm-capacity", 0.25), has_limit=True)
+    assert told.fits
+    assert not tight.fits
+    assert [one.key for one in tight.measures] == ["step", "memory"]
+    assert tight.levers
+
+
+def test_the_launch_text_of_a_plan_is_what_the_command_prints():
+    found = launch_of_state(SMALL, "megatron-lm")
+    assert "--micro-batch-size 4" in found.text
+    assert found.suffix == "sh"
 
 
 def test_a_search_that_cannot_be_is_refused_before_it_is_started():

@@ -1,0 +1,309 @@
+"""What pages show of a state, as values that a worker makes: figures, the plan as chips and stages, and charts."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from html import escape
+
+from dovetail.errors import DovetailError
+from dovetail.evaluate import Infeasible, Outcome
+from dovetail.explorer.answers import Prepared, edited_plan, prepared, result_of
+from dovetail.explorer.figures import Measures, measures_of, short
+from dovetail.explorer.state import DEVICES, State
+from dovetail.files.inline_plan import OPTIONS
+from dovetail.files.plan_text import plan_text
+from dovetail.files.residuals import load_residuals
+from dovetail.hardware.heterogeneous import devices_label
+from dovetail.parallel.layout import layers_per_chunk
+from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
+from dovetail.report.charts.chart import Chart
+from dovetail.report.charts.elasticities import elasticities
+from dovetail.report.charts.memory_time import memory_over_time
+from dovetail.report.charts.pipeline import pipeline_timeline
+from dovetail.report.charts.roofline import operators_roofline
+from dovetail.report.charts.stage_memory import memory_by_stage
+from dovetail.report.charts.stage_time import time_by_stage
+from dovetail.report.labels import counted, in_a_row, offload_in_brief, policy_in_brief
+from dovetail.report.page import Section
+from dovetail.report.pages.simulated import outcome_page
+from dovetail.step.pipelines import pipelines
+from dovetail.units import format_bytes
+from dovetail.workload.transformer import Transformer
+from dovetail.workload.workload import Workload
+
+MOST_READ = 32
+MOST_TENSOR, MOST_MICRO = 64, 64
+Choices = dict[str, tuple[list[str], str]]  # by option: what it may be, and what it is
+MOST_BOXES = 16  # stages that are drawn one by one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chip:
+    """One decision of a plan: a label, its value, and what it means."""
+
+    label: str
+    value: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageBox:
+    """One pipeline stage: its layers, what it recomputes, and its memory over what is usable."""
+
+    label: str
+    layers: str
+    recompute: str
+    memory: str
+    share_frac: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A state as it is shown at the top of a page."""
+
+    title: str
+    measures: Measures
+    chips: tuple[Chip, ...]
+    stages: tuple[StageBox, ...]
+    copies: str
+    choices: Choices
+    fits: bool
+    levers: tuple[str, ...] = ()
+
+
+_read: OrderedDict[str, Prepared] = OrderedDict()  # of this worker: read once for however often figures change
+
+
+def _prepared(state: State) -> Prepared:
+    """Read once for however often figures are changed; the number of devices is part of what is read."""
+    sized = _sized(state)
+    key = sized.key
+    if key not in _read:
+        _keep_read(sized, prepared(sized))
+    return _read[key]
+
+
+def _sized(state: State) -> State:
+    """Of what was changed, what the job and the plan depend on."""
+    return replace(state, factors={name: times for name, times in state.factors.items() if name == DEVICES})
+
+
+def _keep_read(state: State, own: Prepared) -> None:
+    _read[state.key] = own
+    while len(_read) > MOST_READ:
+        _read.popitem(last=False)
+
+
+def shown(state: State, has_limit: bool = False) -> Shown:
+    """What the state comes to; what limits it where that is wanted too: some ten evaluations more."""
+    own = _prepared(state)
+    result = result_of(own, state, has_changes=has_limit)
+    what = f"{result.workload.model.name} on {devices_label(result.cluster)}"
+    return Shown(
+        title=what,
+        measures=measures_of(result),
+        chips=plan_chips(result.plan, result),
+        stages=stage_boxes(result),
+        copies=_copies(result.plan),
+        choices=plan_choices(result.plan, result.workload, result.cluster.num_devices),
+        fits=isinstance(result, Outcome),
+        levers=_levers(result) if isinstance(result, Infeasible) else (),
+    )
+
+
+def edited_shown(state: State, option: str, words: str) -> tuple[State, Shown]:
+    """The state with one decision of its plan taken by hand, and what it comes to; raises where it is no plan."""
+    own = _prepared(state)
+    plan = edited_plan(own, option, words)
+    changed = state.with_plan(plan_text(plan))
+    _keep_read(_sized(changed), replace(own, plan=plan))
+    return changed, shown(changed)
+
+
+def _levers(result: Infeasible) -> tuple[str, ...]:
+    """Changes of the plan in the words of its chips."""
+    return tuple(_chip_labels(one.change) for one in result.levers[:3])
+
+
+def _chip_labels(change: str) -> str:
+    for option, name in OPTIONS.items():
+        label = option.upper() if len(option) == 2 else name.replace("_", " ")
+        change = change.replace(f"{name}: ", f"{label} ")
+    return change
+
+
+def plan_chips(plan: Plan, result: Outcome | Infeasible) -> tuple[Chip, ...]:
+    """The decisions of a plan in the words of Megatron-LM: degrees always, others where they are not the plain ones."""
+    architecture = result.workload.model.architecture
+    is_mixture = isinstance(architecture, Transformer) and architecture.experts is not None
+    num_micro = plan.num_microbatches(result.workload.global_batch)
+    chips = [
+        Chip(label="TP", value=str(plan.tensor_parallel), meaning="tensor parallel: devices that share each layer"),
+        Chip(label="PP", value=str(plan.pipeline_parallel), meaning="pipeline stages"),
+        Chip(label="DP", value=str(plan.data_parallel), meaning="data parallel: copies of the model"),
+        Chip(label="CP", value=str(plan.context_parallel), meaning="context parallel: devices that share a sequence"),
+    ]
+    if is_mixture or plan.expert_parallel > 1:
+        chips.append(Chip(label="EP", value=str(plan.expert_parallel), meaning="devices that share the experts"))
+    chips.append(Chip(label="ZeRO", value=str(plan.zero_stage), meaning="what copies of the model share of its state"))
+    meaning = f"samples per microbatch; {counted(num_micro, 'microbatch')} per step"
+    chips.append(Chip(label="Microbatch", value=str(plan.microbatch), meaning=meaning))
+    if plan.pipeline_parallel > 1:
+        name = "interleaved 1F1B" if plan.interleave > 1 and plan.schedule == "1f1b" else plan.schedule.upper()
+        chips.append(Chip(label="Schedule", value=name, meaning="the order of passes in the pipeline"))
+    if plan.interleave > 1:
+        chips.append(Chip(label="VPP", value=str(plan.interleave), meaning="model chunks per pipeline stage"))
+    if plan.sequence_parallel and plan.tensor_parallel > 1:
+        chips.append(Chip(label="SP", value="on", meaning="sequence parallel beside tensor parallel"))
+    policies = [policy_in_brief(name) for name in dict.fromkeys(plan.recompute)]
+    layers = f", {in_a_row(plan.recompute_layers)} layers" if plan.recompute_layers else ""
+    meaning = f"activation checkpointing{' of ' if layers else ''}{layers.removeprefix(', ')}"
+    chips.append(Chip(label="Recompute", value=" and ".join(policies), meaning=meaning))
+    if offload := offload_in_brief(plan):
+        chips.append(Chip(label="Offload", value=offload.removesuffix(" on the host"), meaning="kept on the host"))
+    return tuple(chips)
+
+
+def plan_choices(plan: Plan, workload: Workload, num_devices: int) -> Choices:
+    """What each decision may be, and what it is: counts that divide the devices, the experts or a copy's batch."""
+    architecture = workload.model.architecture
+    experts = architecture.experts.num_experts if isinstance(architecture, Transformer) and architecture.experts else 1
+    num_layers = sum(block.repeat for block in workload.training_graph().blocks if block.is_layer)
+    per_copy = max(1, workload.global_batch // plan.data_parallel)
+    divisors = _divisors(num_devices)
+    counts = {
+        "tp": ([n for n in divisors if n <= MOST_TENSOR], plan.tensor_parallel),
+        "pp": ([n for n in divisors if n <= num_layers], plan.pipeline_parallel),
+        "dp": (divisors, plan.data_parallel),
+        "cp": ([n for n in divisors if n <= MOST_TENSOR], plan.context_parallel),
+        "ep": ([n for n in _divisors(experts) if num_devices % n == 0], plan.expert_parallel),
+        "vpp": (_divisors(max(1, num_layers // plan.pipeline_parallel)), plan.interleave),
+        "zero": ([0, 1, 2, 3], plan.zero_stage),
+        "microbatch": ([n for n in _divisors(per_copy) if n <= MOST_MICRO], plan.microbatch),
+    }
+    found = {name: ([str(n) for n in sorted({*every, own})], str(own)) for name, (every, own) in counts.items()}
+    if plan.pipeline_parallel == 1:
+        found["vpp"] = ["1"], "1"
+    own_policy = plan.recompute[0] if len(set(plan.recompute)) == 1 and not plan.recompute_layers else "by stage"
+    policies = [*RECOMPUTE_POLICIES, *(() if own_policy in RECOMPUTE_POLICIES else (own_policy,))]
+    schedules = [name for name in pipelines.names() if name != "interleaved"] if plan.pipeline_parallel > 1 else []
+    return found | {"recompute": (policies, own_policy), "schedule": (schedules or [plan.schedule], plan.schedule)}
+
+
+def _divisors(number: int) -> list[int]:
+    small = [n for n in range(1, int(number**0.5) + 1) if number % n == 0]
+    return sorted({*small, *(number // n for n in small)})
+
+
+def stage_boxes(result: Outcome | Infeasible) -> tuple[StageBox, ...]:
+    """The pipeline's stages one by one."""
+    plan, use = result.plan, result.memory
+    graph = result.workload.training_graph()
+    num_layers = sum(block.repeat for block in graph.blocks if block.is_layer)
+    by_chunk = layers_per_chunk(num_layers, plan)
+    counts = [0] * plan.pipeline_parallel
+    for chunk, stages in enumerate(plan.chunk_stages):
+        for stage in stages:
+            counts[stage] += by_chunk[chunk]
+    boxes = []
+    for stage, own in enumerate(use.stages):
+        policy = plan.recompute_of(stage)
+        num_again = plan.num_recomputed_of(stage, counts[stage]) if policy != "none" else 0
+        need_bytes = float(own.total_bytes + own.reserve_bytes) + use.runtime_bytes
+        limit_bytes = use.limits_bytes[stage if len(use.limits_bytes) > 1 else 0]
+        boxes.append(
+            StageBox(
+                label=f"Stage {stage}" if len(use.stages) > 1 else "One stage",
+                layers=counted(counts[stage], "layer"),
+                recompute=f"{policy_in_brief(policy)} recompute of {num_again}" if num_again else "",
+                memory=short(format_bytes(need_bytes)),
+                share_frac=need_bytes / limit_bytes,
+            )
+        )
+    return tuple(boxes)
+
+
+def _copies(plan: Plan) -> str:
+    per_stage = plan.tensor_parallel * plan.context_parallel
+    each = f"{counted(per_stage, 'device')} per stage"
+    inside = [f"TP {plan.tensor_parallel}"] if plan.tensor_parallel > 1 else []
+    inside += [f"CP {plan.context_parallel}"] if plan.context_parallel > 1 else []
+    beside = f" ({' × '.join(inside)})" if inside else ""
+    copies = f"{plan.data_parallel:,} copies" if plan.data_parallel > 1 else "one copy"
+    return f"{copies} of this pipeline, {each}{beside}" if plan.pipeline_parallel > 1 else f"{copies}, {each}{beside}"
+
+
+def sections(state: State, tab: str) -> tuple[Section, ...]:
+    """What a tab of the plan page shows of the state."""
+    result = result_of(_prepared(state), state)
+    if isinstance(result, Infeasible):
+        return outcome_page(result, residuals=load_residuals()).sections
+    return {"timeline": _timeline, "time": _where, "report": _report}[tab](result)
+
+
+def _timeline(outcome: Outcome) -> tuple[Section, ...]:
+    charts = pipeline_timeline(outcome)
+    none = "" if charts else "This step has too many passes to draw one by one."
+    return (
+        Section(title="The pipeline over one step", charts=charts, sentences=(none,) if none else ()),
+        Section(title="Memory over one step", charts=memory_over_time(outcome)),
+        Section(title="Memory by stage", charts=(memory_by_stage(outcome),)),
+    )
+
+
+def _where(outcome: Outcome) -> tuple[Section, ...]:
+    return (
+        Section(title="Where the time goes", charts=(time_by_stage(outcome),)),
+        Section(title="What 10 % more of each resource gives", charts=(elasticities(outcome),)),
+        Section(title="The operators", charts=(operators_roofline(outcome),)),
+    )
+
+
+def _report(outcome: Outcome) -> tuple[Section, ...]:
+    charted = ("Where the time goes", "What limits it, and what more would buy", "The pipeline", "The operators")
+    page = outcome_page(outcome, residuals=load_residuals())
+    return tuple(one for one in page.sections if one.title not in charted)
+
+
+def hardware_charts(state: State) -> tuple[Chart, ...]:
+    """What more of each resource would give on the hardware as it was changed; nothing where the plan does not fit."""
+    result = result_of(_prepared(state), state)
+    return (elasticities(result), time_by_stage(result)) if isinstance(result, Outcome) else ()
+
+
+def chips_html(chips: tuple[Chip, ...]) -> str:
+    told = "".join(
+        f'<li title="{escape(one.meaning)}"><b>{escape(one.label)}</b> <span>{escape(one.value)}</span></li>'
+        for one in chips
+    )
+    return f'<ul class="chips" aria-label="The plan">{told}</ul>'
+
+
+def stages_html(stages: tuple[StageBox, ...], copies: str) -> str:
+    """The pipeline as boxes in a row; of a deep one those at its ends."""
+    told, few = [], len(stages) <= MOST_BOXES
+    every = stages if few else (*stages[: MOST_BOXES // 2], *stages[-MOST_BOXES // 2 :])
+    for place, one in enumerate(every):
+        if not few and place == MOST_BOXES // 2:
+            told.append(f'<li class="gap">{len(stages) - MOST_BOXES} more</li>')
+        kind = "over" if one.share_frac > 1 else "fine"
+        again = f"<span>{escape(one.recompute)}</span>" if one.recompute else ""
+        told.append(
+            f'<li class="{kind}"><i style="height:{min(1.0, one.share_frac):.0%}" aria-hidden="true"></i>'
+            f"<b>{escape(one.label)}</b><span>{escape(one.layers)}</span>{again}"
+            f"<span>{escape(one.memory)}</span></li>"
+        )
+    size = "many" if len(every) > 6 else "few"
+    return (
+        f'<div class="pipeline"><ol class="stages {size}" aria-label="Pipeline stages">{"".join(told)}</ol>'
+        f'<p class="note">{escape(copies)}; boxes are filled by the memory that is used.</p></div>'
+    )
+
+
+def reference_measures(state: State) -> Measures:
+    """Figures of what is compared with; nothing where it cannot be evaluated."""
+    try:
+        return shown(state, has_limit=True).measures
+    except DovetailError:
+        return ()
