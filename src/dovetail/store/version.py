@@ -53,7 +53,7 @@ HISTORY: tuple[Change, ...] = (
     Change(version=18, what="plans fit with 95 % by our error of memory", moves=()),
     Change(
         version=19,
-        what="collectives between nodes, copies of sharded parameters, scaling recipes and dispatchers, power by operands",
+        what="links between nodes, copies of sharding, scaling recipes, dispatchers, energy by operands",
     ),
 )
 # What studies were kept under before they were by physics: releases, and the last state of their source.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -100,7 +101,7 @@ def test_untrained_products_keep_no_input():
 
 
 def step(**more):
-    job = {"model": "llama3-8b", "cluster": "h100", "devices": 32, "global_batch": 64, "seq": 8192}
+    job: dict[str, Any] = {"model": "llama3-8b", "cluster": "h100", "devices": 32, "global_batch": 64, "seq": 8192}
     return dovetail.simulate(**job | more)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pytest
 
@@ -16,8 +17,15 @@ from dovetail.search.planners.quantiles import MEDIAN, Quantile
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
-JOB = {"model": "llama3-8b", "cluster": "h100", "devices": 16, "global_batch": 64, "seq": 2048, "top": 3}
-KEPT = {"fix": ("tp=1,2", "cp=1", "zero_stage=1", "recompute=none"), "forbid": ("uneven",)}
+JOB: dict[str, Any] = {
+    "model": "llama3-8b",
+    "cluster": "h100",
+    "devices": 16,
+    "global_batch": 64,
+    "seq": 2048,
+    "top": 3,
+}
+KEPT: dict[str, Any] = {"fix": ("tp=1,2", "cp=1", "zero_stage=1", "recompute=none"), "forbid": ("uneven",)}
 
 
 def planned(**more):
