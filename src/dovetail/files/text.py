@@ -51,7 +51,7 @@ def read_bytes(file: Path, where: str) -> bytes:
         with open(file, "rb") as stream:
             data = stream.read(_limit_bytes(file) + 1)
     except FileNotFoundError:
-        raise InvalidInput(f"there is no file {quoted(str(file))}{_near(file)}", where) from None
+        raise InvalidInput(f"there is no file {quoted(str(file))}{near_file(file)}", where) from None
     except PermissionError:
         raise InvalidInput(f"file {quoted(str(file))} may not be read; check its permissions", where) from None
     except (OSError, ValueError) as error:  # ValueError: a name that cannot be one, such as one with a NUL in it
@@ -104,7 +104,7 @@ def decoded(data: bytes, file: Path) -> str:
     return text
 
 
-def _near(file: Path) -> str:
+def near_file(file: Path) -> str:
     """The files beside a missing one that it may have been meant to name."""
     folder = file.parent
     try:
