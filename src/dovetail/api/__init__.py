@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dovetail.api.stored import Studies
     from dovetail.api.validated import Validation
     from dovetail.errors import DovetailError, InvalidInput, NotModelled
+    from dovetail.files.pictures import save_chart
     from dovetail.hardware.chip import Chip
     from dovetail.hardware.cluster import Cluster
     from dovetail.parallel.plan import Plan
@@ -86,6 +87,7 @@ HOMES = {
     "plan": "dovetail.api.requests.jobs",
     "plans": "dovetail.api.catalogue",
     "reproduce": "dovetail.api.requests.evidence",
+    "save_chart": "dovetail.files.pictures",
     "schedule": "dovetail.api.requests.components",
     "show": "dovetail.api.requests.entries",
     "simulate": "dovetail.api.requests.jobs",
@@ -140,6 +142,7 @@ __all__ = [
     "plan",
     "plans",
     "reproduce",
+    "save_chart",
     "schedule",
     "show",
     "simulate",

@@ -6,13 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, Literal
 
 from dovetail.report.table import Table
 
 Figure = dict[str, Any]
 DECADE, MOST_DECADES = 10.0, 4
 HIGH_PX, LINE_PX = 420, 19  # heights: of a figure that says none, and of a line of a legend
+WIDE_PX = 880  # of a picture that stands alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -32,6 +33,12 @@ class Chart:
     def __post_init__(self) -> None:
         assert self.name.replace("-", "").isalnum(), f"a chart's name is letters and dashes; got {self.name!r}"
         assert self.alt, f"{self.name}: a chart says in words what it shows"
+
+    def to_svg(self, mode: Literal["light", "dark"] = "light", width_px: float = WIDE_PX) -> str:
+        """The chart as a picture of its own, with its title and legend. No browser draws it, and nothing is fetched."""
+        from dovetail.report.charts.svg import figure_svg  # which takes its colours from modules that import this one
+
+        return figure_svg(self.figure, name=self.name, title=self.title, alt=self.alt, mode=mode, width_px=width_px)
 
 
 def said(text: str) -> str:
