@@ -17,11 +17,12 @@ CALLS = (
     "show", "model_version",
     "capture",
     "use_plugin",
+    "load", "save_chart",
 )  # fmt: skip
 ANSWERS = (
     "Answer", "Simulation", "Comparison", "Planning", "LaunchScript", "Codesign", "Front", "Mining", "Collective",
     "Operator", "BlockSchedule", "Capture", "Validation", "Measurement", "Reproduction", "Studies", "Catalogue",
-    "Entry", "Progress",
+    "Entry", "Progress", "SavedAnswer",
 )  # fmt: skip
 VALUES = ("Model", "Chip", "Cluster", "Plan", "DovetailError", "InvalidInput", "NotModelled")
 # What stands behind the names in signatures.

@@ -111,12 +111,13 @@ def near_file(file: Path) -> str:
         with os.scandir(folder) as entries:
             names = [one_line(entry.name) for entry in islice(entries, MAX_SIBLINGS) if _is_visible(entry.name)]
     except (OSError, ValueError):
-        return f"; there is no folder {quoted(str(folder))} either{_near_folder(folder)}" if not folder.is_dir() else ""
+        return f"; there is no folder {quoted(str(folder))} either{near_folder(folder)}" if not folder.is_dir() else ""
     hint = did_you_mean(file.name, names)
     return hint if "did you mean" in hint else ""  # a list of whatever lies there says nothing
 
 
-def _near_folder(folder: Path) -> str:
+def near_folder(folder: Path) -> str:
+    """The folders beside a missing one that it may have been meant to name."""
     try:
         with os.scandir(folder.parent) as entries:
             names = [one_line(entry.name) for entry in islice(entries, MAX_SIBLINGS) if entry.is_dir()]
@@ -127,4 +128,4 @@ def _near_folder(folder: Path) -> str:
 
 
 def _is_visible(name: str) -> bool:
-    return name.endswith((*SUFFIXES, ".csv")) and not name.startswith(".")
+    return name.endswith((*SUFFIXES, ".csv", ".py", ".onnx", ".gz", ".et")) and not name.startswith(".")
