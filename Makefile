@@ -49,9 +49,9 @@ format: $(VENV)/.stamp-test ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-accuracy: $(VENV)/.stamp-test ## write docs/accuracy.md anew; a missed bar is no error here
+accuracy: $(VENV)/.stamp-test ## write benchmarks/results/accuracy.md anew; a missed bar is no error here
 	DOVETAIL_REFERENCE_DATA= $(BIN)/dovetail validate h200 array-sims dies astra-sim published $(PUBLISHED) --markdown \
-	  > docs/accuracy.md || test $$? -eq 1
+	  > benchmarks/results/accuracy.md || test $$? -eq 1
 
 bars: $(VENV)/.stamp-test ## measure every bar and print which hold
 	@$(BIN)/python -m benchmarks.bars
