@@ -41,8 +41,8 @@ GIVEN = {
 INTRODUCTION = """# Python
 
 Generated from signatures and docstrings by `make bless`; do not edit. [Use Dovetail from
-Python](../howto/use-from-python.md) shows how, and says what the command line alone has. A call has the options of
-its command by the same words and with the same defaults; what a command writes to files, an answer has as methods.
+Python](../howto/use-from-python.md) shows how. Arguments are the options of [the command](cli.md), by the same words
+and with the same defaults; `help(dovetail.simulate)` has types.
 """
 
 
@@ -51,7 +51,7 @@ def page() -> str:
     parts = [INTRODUCTION, "## What arguments may be\n"]
     parts.append("".join(f"- `{name}`: {words}\n" for name, words in GIVEN.items()))
     parts.append("## Calls\n")
-    parts += [_call(name) for name in CALLS]
+    parts.append("".join(_call(name) for name in CALLS))
     parts.append("## Answers\n")
     parts += [_answer(name) for name in ANSWERS]
     parts.append("## Values and errors\n")
@@ -63,17 +63,17 @@ def page() -> str:
 def _call(name: str) -> str:
     call = getattr(api, name)
     signature = inspect.signature(call)
-    lines: list[str] = []
+    names: list[str] = []
     is_named = False  # from here on arguments are given by their names
     for each in signature.parameters.values():
         if each.kind is inspect.Parameter.KEYWORD_ONLY and not is_named:
-            lines.append("*")
+            names.append("*")
             is_named = True
-        is_named = is_named or each.kind is inspect.Parameter.VAR_POSITIONAL
-        lines.append(_unquoted(str(each)))
-    inside = "".join(f"\n    {line}," for line in lines) + ("\n" if lines else "")
-    text = f"dovetail.{name}({inside}) -> {signature.return_annotation}"
-    return f"### {name}\n\n```python\n{text}\n```\n\n{inspect.getdoc(call)}\n"
+        is_starred = each.kind is inspect.Parameter.VAR_POSITIONAL
+        is_named = is_named or is_starred
+        names.append(f"*{each.name}" if is_starred else each.name)
+    answer = _unquoted(str(signature.return_annotation)).strip("'")
+    return f"- `{name}({', '.join(names)}) -> {answer}`: {_first(call)}\n"
 
 
 def _unquoted(text: str) -> str:
@@ -84,7 +84,7 @@ def _unquoted(text: str) -> str:
 def _answer(name: str) -> str:
     kind = getattr(api, name)
     rows = [f"- `{member}`{words and f': {words}'}" for member, words in _members(kind)]
-    return f"### {name}\n\n{inspect.getdoc(kind)}\n\n" + "\n".join(rows) + "\n"
+    return f"### {name}\n\n{_first(kind)}\n\n" + "\n".join(rows) + "\n"
 
 
 def _members(kind: Any) -> Iterator[tuple[str, str]]:
@@ -104,8 +104,9 @@ def _members(kind: Any) -> Iterator[tuple[str, str]]:
 
 
 def _first(value: Any) -> str:
-    """The first paragraph of a docstring, on one line."""
-    return " ".join((value.__doc__ or "").split("\n\n")[0].split())
+    """The first sentence of a docstring, on one line."""
+    paragraph = " ".join((value.__doc__ or "").split("\n\n")[0].split())
+    return re.split(r"(?<=[.!?]) (?=[A-Z`])", paragraph)[0]
 
 
 if __name__ == "__main__":
