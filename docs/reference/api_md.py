@@ -53,7 +53,7 @@ def page() -> str:
     parts.append("## Calls\n")
     parts.append("".join(_call(name) for name in CALLS))
     parts.append("## Answers\n")
-    parts += [_answer(name) for name in ANSWERS]
+    parts.append("".join(_answer(name) for name in ANSWERS))
     parts.append("## Values and errors\n")
     parts.append("".join(f"- `{name}`: {_first(getattr(api, name))}\n" for name in VALUES))
     assert {*CALLS, *ANSWERS, *VALUES} == set(api.__all__), "a name of the API is missing from its page"
@@ -83,24 +83,18 @@ def _unquoted(text: str) -> str:
 
 def _answer(name: str) -> str:
     kind = getattr(api, name)
-    rows = [f"- `{member}`{words and f': {words}'}" for member, words in _members(kind)]
-    return f"### {name}\n\n{_first(kind)}\n\n" + "\n".join(rows) + "\n"
+    return f"- `{name}`: {_first(kind)} {', '.join(f'`{member}`' for member in _members(kind))}\n"
 
 
-def _members(kind: Any) -> Iterator[tuple[str, str]]:
-    """Fields, properties and methods of its own, with what they are; what all answers have is said once."""
+def _members(kind: Any) -> Iterator[str]:
+    """Fields, properties and methods of its own; what all answers have is said once."""
     for field in fields(kind) if is_dataclass(kind) else ():
         if kind is api.Answer or field.name != "call":
-            yield f"{field.name}: {field.type}", ""
+            yield field.name
     for member, value in vars(kind).items():
-        is_known = kind is not api.Answer and member in vars(api.Answer) and not value.__doc__
-        if member.startswith("_") or is_known:
-            continue
-        if isinstance(value, property) and value.fget:
-            yield f"{member}: {inspect.signature(value.fget).return_annotation}", _first(value)
-        elif inspect.isfunction(value):
-            taken = _unquoted(str(inspect.signature(value))).replace("(self, ", "(").replace("(self)", "()")
-            yield f"{member}{taken}", _first(value)
+        is_known = kind is not api.Answer and member in vars(api.Answer)
+        if not member.startswith("_") and not is_known and (isinstance(value, property) or inspect.isfunction(value)):
+            yield f"{member}()" if inspect.isfunction(value) else member
 
 
 def _first(value: Any) -> str:

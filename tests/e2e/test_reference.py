@@ -54,25 +54,20 @@ def options_in(help_text: str) -> list[tuple[str, str]]:
     return [(" ".join(option.split()), " ".join(words.split())) for option, words in found]
 
 
-def first_clause(words: str) -> str:
-    """What an option says, without its defaults and exceptions, which `--help` has."""
-    return re.split(r"[;.](?= |$)", words)[0]
-
-
 def command_page(helps: dict[str, str]) -> str:
-    """Every command with its options, and what each option says once."""
-    said: dict[str, str] = {}
-    parts = []
+    """Every command with what it does and its options; those that all of them have are named once."""
+    named = {
+        name: [re.findall(r"--[a-z][\w-]*", option) for option, _ in options_in(text)] for name, text in helps.items()
+    }
+    flat = {name: [option for options in found for option in options] for name, found in named.items()}
+    shared = [option for option in flat["dovetail simulate"] if all(option in found for found in flat.values())]
+    parts = [INTRODUCTION, f"Every command takes {', '.join(f'`{option}`' for option in shared)}.\n"]
     for name, help_text in helps.items():
         usage = help_text.partition("\n")[0].removeprefix("Usage: ")
         summary = " ".join(help_text.split("\n\n")[1].split())
-        options = options_in(help_text)
-        for option, words in options:
-            said.setdefault(option.split(", ")[-1].split()[0], first_clause(words))
-        listed = ", ".join(f"`{option}`" for option, _ in options)
+        listed = ", ".join(f"`{option}`" for option in flat[name] if option not in shared)
         parts.append(f"## {name}\n\n`{usage}`: {summary}\n" + (f"\n{listed}\n" if listed else ""))
-    rows = "".join(f"| `{option}` | {words.replace('|', chr(92) + '|')} |\n" for option, words in sorted(said.items()))
-    return "\n".join([INTRODUCTION, f"## What options say\n\n| option | |\n|---|---|\n{rows}", *parts])
+    return "\n".join(parts)
 
 
 def test_the_command_reference_is_what_help_says(dovetail, bless):
