@@ -114,7 +114,10 @@ class Planning(Answer):
     def page(self) -> Page:
         from dovetail.report.pages.planned import planned_page  # with its charts
 
-        return planned_page(self.outcome, self.by_place, self.report_context, self.history)
+        from dovetail.files.published_runs import load_published_runs
+
+        runs = load_published_runs()
+        return planned_page(self.outcome, self.by_place, self.report_context, self.history, runs)
 
     @property
     def inputs(self) -> Record:

@@ -156,7 +156,9 @@ class Simulation(Answer):
 
         if self.outcome.workload.is_forward_only:  # charts are of forward and backward passes
             return plain_page(self.headline, self.tables)
-        return outcome_page(self.outcome, self.name, load_residuals(), self.budget)
+        from dovetail.files.published_runs import load_published_runs
+
+        return outcome_page(self.outcome, self.name, load_residuals(), self.budget, load_published_runs())
 
     @property
     def _record(self) -> Record:

@@ -1,4 +1,4 @@
-"""A report's page as a file: the chart library is put in, and what it was made by."""
+"""A report's page as a file, and what it was made by."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from importlib.metadata import version
 from pathlib import Path
 
 from dovetail.errors import InvalidInput
-from dovetail.files.chart_library import chart_library
 from dovetail.files.text import quoted
 from dovetail.files.written import check_writable, write_file
 from dovetail.report.page import Page, Provenance, page_html
 
 SUFFIXES = (".html", ".htm")
-SAID = ("numpy", "plotly")  # what numbers and charts rest on, beside Python
+SAID = ("numpy",)  # what numbers rest on, beside Python
 
 
 def check_page_file(file: str) -> None:
@@ -33,7 +32,7 @@ def versions(model_version: str) -> tuple[tuple[str, str], ...]:
 
 
 def page_text(page: Page, provenance: Provenance) -> str:
-    return page_html(page, provenance, chart_library() if page.charts else "")
+    return page_html(page, provenance)
 
 
 def write_page(file: Path, page: Page, provenance: Provenance) -> None:

@@ -41,7 +41,7 @@ from dovetail.units import format_s
 
 READING = "a x (b x c) + d x e: a tensor cores of b rows and c columns, d vector cores of e lanes"
 MANY_SAMPLES = "samples or tokens"
-_LABELS = {
+KNOB_LABELS = {
     "num_tensor": "tensor cores",
     "num_rows": "rows of each",
     "num_cols": "columns of each",
@@ -141,12 +141,47 @@ _TURNED = {
 }
 
 
+_WORDS = {
+    "dataflow": "operands held still in the arrays",
+    "register_bytes_per_lane": "bytes of registers per lane",
+    "core_buffer_kib": "KiB of buffer per core",
+    "vmem_mib": "MiB of vector memory per vector core",
+    "vmem_bytes_per_clock": "bytes per clock from vector memory",
+    "sram_bytes_per_clock": "bytes per clock from SRAM",
+    "clock_mhz": "MHz",
+    "endpoint": "endpoints",
+    "link_gb_per_s": "GB/s of links",
+    "network": "network",
+    "num_devices": "devices",
+}
+
+
 def turned_in_brief(question: JointQuestion, system: dict[str, float]) -> str:
     """The system, with every knob that the space leaves open: two systems of one space never read the same."""
     turned = {knob.name for knob in question.space.knobs if len(knob.values) > 1}
     words = as_labels(question.base, system)
     more = [f"{shown(words[name])} {unit}" for name, unit in _TURNED.items() if name in turned]
     return ", ".join([system_in_brief(system), *more])
+
+
+def system_in_words(question: JointQuestion, system: dict[str, float]) -> str:
+    """What `turned_in_brief` abbreviates, each part named: what a winner is called where it is first met."""
+    tensor, rows, cols, vector, lanes = (shown(system[name]) for name in CORES)
+    turned = {knob.name for knob in question.space.knobs if len(knob.values) > 1}
+    labels = as_labels(question.base, system)
+    parts = [
+        f"{tensor} tensor cores of {rows} x {cols}",
+        f"{vector} vector cores of {lanes} lanes",
+        f"{shown(system['sram_mib'])} MiB of shared SRAM",
+        f"{shown(system['hbm_stacks'] * system['stack_gib'])} GiB of HBM",
+    ]
+    parts += [f"{shown(labels[name])} {unit}" for name, unit in _WORDS.items() if name in turned]
+    return ", ".join(parts)
+
+
+def page_sentence(report: CodesignReport) -> str:
+    """The answer, with the best system in words."""
+    return sentence(report).replace(_brief(report, report.best), system_in_words(report.question, report.best.system))
 
 
 def codesigned_figures(report: CodesignReport) -> Figures:
@@ -329,7 +364,7 @@ def _system_table(report: CodesignReport) -> FigureTable:
                         Figure(f"space.{name}", space[name], _choices(report, name)),
                     )
                 )
-                for name, label in _LABELS.items()
+                for name, label in KNOB_LABELS.items()
             ),
             *(
                 FigureRow(

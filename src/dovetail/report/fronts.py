@@ -38,6 +38,13 @@ MANY_SAMPLES = "samples or tokens"
 MOST_AXES_WITH_WAYS = 4
 FIELDS = {"area": "area_mm2", "power": "power_w", "cost": "price_usd", ENERGY: "energy_j"}
 UNITS = {"area": "mm2", "power": "W", "cost": "$", ENERGY: "J/step"}
+# What an axis is of: a front compares whole systems, so that of figures of one chip many come together.
+AXIS_WORDS = {
+    "area": "area of all chips together",
+    "power": "power of all devices together",
+    "cost": "cost of all devices together",
+    ENERGY: "energy of one step on all devices",
+}
 COUNTS = ("num_systems", "num_over_limit", "num_unshardable", "num_out_of_memory", "num_pruned", "num_scored")
 
 

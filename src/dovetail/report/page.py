@@ -9,20 +9,21 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from html import escape
 
-from dovetail.report.charts.chart import Chart, box_style
-from dovetail.report.charts.themes import template
+from dovetail.report.charts.chart import Chart
+from dovetail.report.charts.scales import letters
+from dovetail.report.charts.svg import SWATCH_PX, WIDE_PX, inline_svg, legend_of
 from dovetail.report.page_script import SCRIPT
 from dovetail.report.page_style import STYLE
-from dovetail.report.page_tables import notes_html, table_html
+from dovetail.report.page_tables import notes_html, sentence_html, table_html
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
 
 MAX_CHARACTERS = 250_000  # of an answer as JSON: a page beyond some MB is slow to open, and --json has it all
-# Nothing is fetched and no script runs but the two whose hashes follow; Plotly sets styles of what it draws.
-POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; form-action 'none';"
-    " script-src {hashes}"
-)
+NARROW_PX = 350  # of a telephone, between its margins
+MOST_TWICE = 60_000  # characters of a drawing that a page has twice, wide and narrow; a larger one scrolls sideways
+SCROLLED = ' tabindex="0"'  # what scrolls can be reached by keyboard
+# Nothing is fetched and no script runs but the one whose hash follows.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; script-src {hashes}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,22 +37,31 @@ class Card:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of a page under a heading: sentences, then charts, tables, and what one would copy."""
+    """A part of a page under a heading: sentences, then charts, tables, and what one would copy.
+
+    One that `is_folded` is there for who wants to know more: it opens when its heading is pressed.
+    """
 
     title: str
     sentences: tuple[str, ...] = ()
     charts: tuple[Chart, ...] = ()
     tables: tuple[Table, ...] = ()
     code: str = ""
+    is_folded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What an answer comes to on a page: a title, the answer in a sentence, the key figures, and sections."""
+    """An answer as a story: a title, the answer in a sentence, the key figures, what was asked, and sections.
+
+    `asked` are pairs of words: the models, the cluster, limits. Sections tell the answer, why, how sure it is and what
+    else was considered, in this order; what proves it is folded.
+    """
 
     title: str
     sentence: str
     cards: tuple[Card, ...] = ()
+    asked: tuple[tuple[str, str], ...] = ()
     sections: tuple[Section, ...] = ()
 
     @property
@@ -69,14 +79,14 @@ class Provenance:
     answer: Record = field(default_factory=dict)
 
 
-def page_html(page: Page, provenance: Provenance, library: str) -> str:
-    """`page` as one file. `library` is the text of plotly.min.js; it is included once, and only where there is a chart.
+def page_html(page: Page, provenance: Provenance) -> str:
+    """`page` as one file, its charts drawn in it; a small script shows what one points at.
 
     Whatever comes from the user is escaped; the page's own policy forbids the network.
     """
     names = [chart.name for chart in page.charts]
     assert len(set(names)) == len(names), f"charts of one page have names of their own; got {names}"
-    scripts = (library, SCRIPT) if names else ()
+    scripts = (SCRIPT,) if names else ()
     return "\n".join(
         [
             *_head(page.title, scripts),
@@ -87,7 +97,6 @@ def page_html(page: Page, provenance: Provenance, library: str) -> str:
             *_provenance(provenance),
             "</main>",
             f"<footer><p>Made by Dovetail {escape(dict(provenance.versions).get('dovetail', ''))}.</p></footer>",
-            *([_data("themes", {mode: template(mode) for mode in ("light", "dark")})] if names else []),
             *(f"<script>{script}</script>" for script in scripts),
             "</body>",
             "</html>",
@@ -112,11 +121,16 @@ def _hash(script: str) -> str:
 
 def _header(page: Page) -> Iterator[str]:
     yield f'<header>\n<p class="kind">Dovetail report</p>\n<h1>{escape(page.title)}</h1>'
-    yield f'<p class="lead">{escape(page.sentence)}</p>'
+    yield f'<p class="lead">{sentence_html(page.sentence)}</p>'
     if page.cards:
         yield '<dl class="cards">'
         yield from map(_card, page.cards)
         yield "</dl>"
+    if page.asked:
+        yield '<section class="asked" aria-labelledby="asked-title">\n<h2 id="asked-title">What was asked</h2>\n<dl>'
+        for label, words in page.asked:
+            yield f"<div><dt>{escape(label)}</dt><dd>{sentence_html(words)}</dd></div>"
+        yield "</dl></section>"
     yield '<nav aria-label="Contents"><ul>'
     for index, section in enumerate(page.sections):
         yield f'<li><a href="#s{index}">{escape(section.title)}</a></li>'
@@ -124,13 +138,14 @@ def _header(page: Page) -> Iterator[str]:
 
 
 def _card(card: Card) -> str:
-    note = f'<span class="note">{escape(card.note)}</span>' if card.note else ""
+    note = f'<span class="note">{sentence_html(card.note)}</span>' if card.note else ""
     return f"<div><dt>{escape(card.label)}</dt><dd><strong>{escape(card.value)}</strong>{note}</dd></div>"
 
 
 def _section(section: Section, index: int) -> Iterator[str]:
     yield f'<section id="s{index}" aria-labelledby="s{index}-title">'
-    yield f'<h2 id="s{index}-title">{escape(section.title)}</h2>'
+    heading = f'<h2 id="s{index}-title">{escape(section.title)}</h2>'
+    yield f'<details class="fold"><summary>{heading}</summary>' if section.is_folded else heading
     yield from notes_html(section.sentences)
     for chart in section.charts:
         yield from _chart(chart, is_titled=chart.title != section.title)
@@ -138,35 +153,53 @@ def _section(section: Section, index: int) -> Iterator[str]:
         yield from table_html(table, is_titled=table.title != section.title)
     if section.code:
         yield f'<pre tabindex="0" aria-label="{escape(section.title)}"><code>{escape(section.code)}</code></pre>'
-    yield "</section>"
+    yield "</details></section>" if section.is_folded else "</section>"
 
 
 def _chart(chart: Chart, *, is_titled: bool) -> Iterator[str]:
     yield f'<figure id="{chart.name}">'
     if is_titled:
         yield f"<h3>{escape(chart.title)}</h3>"
+    yield from _legend(chart)
     label = escape(f"{chart.title}. {chart.alt}")
-    yield f'<div class="chart" role="img" aria-label="{label}" data-chart="{chart.name}-data"'
-    yield f' style="{box_style(chart.figure)}"></div>'
-    yield f"<figcaption>{escape(chart.alt)}</figcaption>"
-    yield "<details><summary>The numbers as a table</summary>"
+    wide = inline_svg(chart.figure, name=chart.name, width_px=WIDE_PX)
+    is_twice = len(wide) <= MOST_TWICE
+    kinds = [("wide", wide)]
+    kinds += [("narrow", inline_svg(chart.figure, name=f"{chart.name}-n", width_px=NARROW_PX))] if is_twice else []
+    yield f'<div class="chart{"" if is_twice else " scrolls"}" data-chart="{chart.name}"'
+    yield f' role="img" aria-label="{label}"{"" if is_twice else SCROLLED}>'
+    yield from (f'<div class="{kind}">{svg}</div>' for kind, svg in kinds)
+    yield "</div>"
+    yield f"<figcaption>{sentence_html(chart.alt)}</figcaption>"
+    yield '<div class="more"><details><summary>The numbers as a table</summary>'
     yield from table_html(chart.table, is_titled=True)
-    yield "</details>"
-    yield _data(f"{chart.name}-data", chart.figure)
+    yield f'</details><button type="button" data-save="{chart.name}">Save as SVG</button></div>'
     yield "</figure>"
 
 
-def _data(name: str, value: object) -> str:
-    """`value` for the page's script; no word of it can end the element, or begin another."""
-    text = json.dumps(value, allow_nan=False, separators=(",", ":"))
-    for sign in "<>&":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return f'<script type="application/json" id="{name}">{text}</script>'
+def _legend(chart: Chart) -> Iterator[str]:
+    """Above the drawing; a press shows or hides what an entry names."""
+    entries = legend_of(chart.figure, chart.name)
+    if not entries:
+        return
+    yield '<div class="legend">'
+    for entry in entries:
+        swatch = (
+            f'<svg class="dv-chart" width="{SWATCH_PX}" height="{SWATCH_PX}" aria-hidden="true">{entry.swatch}</svg>'
+        )
+        words = escape(" ".join(letters(entry.label)))
+        if entry.places:
+            places = " ".join(map(str, entry.places))
+            yield f'<button type="button" aria-pressed="true" data-of="{chart.name}" data-places="{places}">{swatch}{words}</button>'
+        else:
+            yield f"<span>{swatch}{words}</span>"
+    yield "</div>"
 
 
 def _provenance(provenance: Provenance) -> Iterator[str]:
     yield '<section id="again" aria-labelledby="again-title">\n<h2 id="again-title">To get this again</h2>'
-    yield f'<pre tabindex="0" aria-label="Command"><code>{escape(provenance.command)}</code></pre>'
+    if provenance.command:
+        yield f'<pre tabindex="0" aria-label="Command"><code>{escape(provenance.command)}</code></pre>'
     yield from table_html(Table(title="Versions", rows=provenance.versions), is_titled=True)
     for title, value in (("Inputs, as they were understood", provenance.inputs), ("The answer", provenance.answer)):
         if not value:

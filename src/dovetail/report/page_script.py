@@ -1,33 +1,61 @@
-"""What a page runs: it draws its charts, and draws them again where light turns dark, or for paper."""
+"""What a page runs: it says what one points at in a chart, shows or hides a part of it, and saves it as a file."""
 
 from __future__ import annotations
 
-# On paper a chart is as wide as an A4 page between its margins: 178 mm at 96 dots an inch.
+# A mark says what it is in its <title>. The script takes that out while it shows it, so that no browser shows it twice.
 SCRIPT = """
 (() => {
   "use strict";
-  const read = (name) => JSON.parse(document.getElementById(name).textContent);
-  const themes = read("themes");
-  const dark = window.matchMedia("(prefers-color-scheme: dark)");
-  const boxes = [...document.querySelectorAll("[data-chart]")];
-  const config = {responsive: true, displayModeBar: false, doubleClick: "reset"};
-  const fitted = (figure, box) => {
-    // The page's style says how high: on a narrow one higher, for a legend of one column.
-    figure.layout.height = box.clientHeight;
-    if (box.clientWidth < 520) figure.layout.font = {size: 11};
+  const tip = document.createElement("div");
+  tip.className = "tip";
+  tip.hidden = true;
+  document.body.append(tip);
+  const words = new WeakMap();
+  const told = (mark) => {
+    const title = mark.querySelector && mark.querySelector(":scope > title");
+    if (title) { words.set(mark, title.textContent); title.remove(); }
+    return words.get(mark);
   };
-  const draw = (isPaper) => {
-    for (const box of boxes) {
-      const figure = read(box.dataset.chart);
-      figure.layout.template = themes[dark.matches && !isPaper ? "dark" : "light"];
-      if (isPaper) figure.layout.width = 672;
-      else fitted(figure, box);
-      Plotly.react(box, figure.data, figure.layout, config);
-    }
+  const show = (event) => {
+    const mark = event.target.closest("[data-chart] svg *");
+    const text = mark && told(mark);
+    tip.hidden = !text;
+    if (!text) return;
+    tip.textContent = text;
+    const box = tip.getBoundingClientRect();
+    const room = document.documentElement.clientWidth - box.width - 8;
+    tip.style.left = Math.max(8, Math.min(event.clientX + 14, room)) + "px";
+    tip.style.top = Math.max(8, event.clientY - box.height - 12) + "px";
   };
-  draw(false);
-  dark.addEventListener("change", () => draw(false));
-  window.addEventListener("beforeprint", () => draw(true));
-  window.addEventListener("afterprint", () => draw(false));
+  document.addEventListener("pointermove", show);
+  document.addEventListener("pointerdown", show);
+  document.addEventListener("scroll", () => { tip.hidden = true; }, true);
+  for (const button of document.querySelectorAll("[data-of]")) {
+    button.addEventListener("click", () => {
+      const isOn = button.getAttribute("aria-pressed") !== "true";
+      button.setAttribute("aria-pressed", isOn);
+      const figure = document.getElementById(button.dataset.of);
+      for (const place of button.dataset.places.split(" "))
+        for (const part of figure.querySelectorAll(`[data-chart] [data-t="${place}"]`))
+          part.style.display = isOn ? "" : "none";
+    });
+  }
+  for (const button of document.querySelectorAll("[data-save]")) {
+    button.addEventListener("click", () => {
+      const figure = document.getElementById(button.dataset.save);
+      const svg = figure.querySelector("[data-chart] .wide svg").cloneNode(true);
+      const inks = getComputedStyle(document.documentElement);
+      const style = document.createElementNS("http://www.w3.org/2000/svg", "style");
+      const rules = document.querySelector("style").textContent.match(/\\.dv-chart [^{}]*\\{[^{}]*\\}/g).join("");
+      style.textContent = rules.replace(/var\\((--[a-z]+)\\)/g, (_, name) => inks.getPropertyValue(name).trim());
+      svg.prepend(style);
+      svg.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+      const link = document.createElement("a");
+      link.href = URL.createObjectURL(new Blob([svg.outerHTML], {type: "image/svg+xml"}));
+      link.download = button.dataset.save + ".svg";
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    });
+  }
 })();
 """

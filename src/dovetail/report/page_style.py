@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dovetail.report.charts.svg import style_of
 from dovetail.report.charts.themes import FONT, INKS
 
 
 def _inks(mode: str) -> str:
     return "".join(f"--{name}:{colour};" for name, colour in INKS[mode].items())
 
+
+_CHART = style_of({name: f"var(--{name})" for name in INKS["light"]}, ".dv-chart")
 
 STYLE = f"""
 :root {{ color-scheme: light dark; {_inks("light")} --ground:#f4f6f8; --accent:#005a8e; }}
@@ -39,7 +42,30 @@ section {{ background: var(--paper); border: 1px solid var(--line); border-radiu
 section {{ padding: 1.25rem; margin: 0 0 1.25rem; }}
 figure {{ margin: 0 0 1rem; }}
 figcaption {{ color: var(--dim); font-size: .92rem; margin: .2rem 0 .4rem; }}
-.chart {{ width: 100%; height: var(--high); }}
+{_CHART}
+.chart {{ width: 100%; }}
+.chart svg {{ display: block; width: 100%; height: auto; }}
+.chart .narrow {{ display: none; }}
+.legend {{ display: flex; flex-wrap: wrap; gap: .1rem .35rem; margin: .2rem 0; }}
+.legend button, .legend span {{ display: inline-flex; align-items: center; gap: .4rem; font: inherit; font-size: .82rem; }}
+.legend button, .legend span {{ color: var(--ink); background: none; border: 0; padding: .15rem .4rem; }}
+.legend button, .more button {{ cursor: pointer; border-radius: .3rem; }}
+.legend button:hover, .more button:hover {{ background: var(--ground); }}
+.legend button[aria-pressed="false"] {{ text-decoration: line-through; color: var(--dim); }}
+.legend button[aria-pressed="false"] svg {{ opacity: .35; }}
+.more {{ display: flex; flex-wrap: wrap; justify-content: space-between; align-items: flex-start; gap: 0 1rem; }}
+.more details {{ max-width: 100%; }}
+.more button {{ font: inherit; font-size: .85rem; color: var(--accent); background: none; border: 0; padding: .2rem .4rem; }}
+.tip {{ position: fixed; z-index: 9; pointer-events: none; white-space: pre-line; max-width: 24rem; font-size: .85rem; }}
+.tip {{ background: var(--ink); color: var(--paper); padding: .35rem .6rem; border-radius: .35rem; }}
+.asked {{ padding: 1rem 1.25rem; }}
+.asked dl {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(15rem, 1fr)); gap: .6rem 1.5rem; margin: 0; }}
+.asked dt {{ color: var(--dim); font-size: .85rem; }}
+.asked dd {{ margin: 0; }}
+.fold > summary {{ color: var(--ink); list-style-position: outside; margin-left: 1rem; }}
+.fold > summary h2 {{ display: inline; }}
+.fold[open] > summary {{ margin-bottom: .6rem; }}
+code {{ font-size: .9em; }}
 details {{ margin: .4rem 0; }}
 summary {{ cursor: pointer; color: var(--accent); width: fit-content; }}
 .scroll {{ overflow-x: auto; margin: .5rem 0; }}
@@ -51,7 +77,6 @@ tbody th.in {{ padding-left: 1rem; }}
 thead th {{ color: var(--dim); font-weight: 600; }}
 td, th {{ overflow-wrap: normal; }}
 .r {{ text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }}
-.bar {{ color: var(--accent); font-size: .7rem; letter-spacing: -.02em; white-space: nowrap; }}
 ul {{ padding-left: 1.2rem; }}
 pre {{ overflow: auto; background: var(--ground); border: 1px solid var(--line); border-radius: .4rem; }}
 pre {{ padding: .8rem; font-size: .82rem; max-height: 32rem; }}
@@ -60,7 +85,10 @@ footer {{ color: var(--dim); font-size: .85rem; padding-bottom: 2rem; }}
   header, main, footer {{ padding-left: .75rem; padding-right: .75rem; }}
   section {{ padding: 1rem .8rem; }}
   h1 {{ font-size: 1.35rem; }}
-  .chart {{ height: calc(var(--high) + var(--legend)); }}
+  .chart:not(.scrolls) .wide {{ display: none; }}
+  .chart .narrow {{ display: block; }}
+  .chart.scrolls {{ overflow-x: auto; }}
+  .chart.scrolls svg {{ width: 46rem; }}
   table {{ font-size: .82rem; }}
   th, td {{ padding-right: .7rem; }}
   tbody th, tbody td {{ white-space: nowrap; }}
@@ -73,7 +101,12 @@ footer {{ color: var(--dim); font-size: .85rem; padding-bottom: 2rem; }}
   :root {{ color-scheme: light; {_inks("light")} --ground:#ffffff; --accent:#1c2126; }}
   body {{ font-size: 10.5pt; }}
   header, main, footer {{ max-width: none; padding: 0; }}
-  nav, figure details {{ display: none; }}
+  nav, .more, .tip {{ display: none; }}
+  section:has(> .fold:not([open])) {{ display: none; }}
+  .chart .wide {{ display: block !important; }}
+  .chart .narrow {{ display: none !important; }}
+  .legend button[aria-pressed="false"] {{ display: none; }}
+  svg, .legend {{ print-color-adjust: exact; -webkit-print-color-adjust: exact; }}
   section {{ border: 0; padding: 0; margin: 0 0 1.5rem; }}
   figure, tr, .cards div {{ break-inside: avoid; }}
   h2, h3 {{ break-after: avoid; }}

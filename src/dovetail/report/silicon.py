@@ -16,7 +16,7 @@ from dovetail.hardware.chip import Chip
 from dovetail.report.plain import Record
 from dovetail.report.table import Table, bar
 
-_LABELS = {
+PART_LABELS = {
     "tensor": "tensor units",
     "vector": "vector lanes",
     "control": "control of the cores",
@@ -95,7 +95,7 @@ def silicon_tables(record: Record) -> tuple[Table, ...]:
 def _parts(title: str, unit: str, parts: dict[str, float]) -> Table:
     whole = sum(parts.values())
     rows = tuple(
-        (_LABELS[name], f"{part:,.1f}" if part < 100 else f"{part:,.0f}", f"{part / whole:.0%}", bar(part / whole))
+        (PART_LABELS[name], f"{part:,.1f}" if part < 100 else f"{part:,.0f}", f"{part / whole:.0%}", bar(part / whole))
         for name, part in parts.items()
     )
     return Table(title=title, columns=("part", unit, "share", ""), rows=rows, align="lrrl")

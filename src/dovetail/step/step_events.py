@@ -17,11 +17,13 @@ from dovetail.step.pass_order import Kind
 from dovetail.step.pipeline_events import Timeline
 from dovetail.step.stage_steps import step_timeline
 from dovetail.step.step import assembly_of
+from dovetail.step.work import COMM_AXES
 from dovetail.workload.graph import Graph, IntArray
 from dovetail.workload.optimizer import Precision
 
 PIPELINE, ON, BACK = "pipeline", "pp, on to the next stage", "pp, back to the one before"
 LABELS = {Kind.FORWARD: "forward", Kind.BACKWARD: "backward", Kind.INPUT: "input", Kind.WEIGHT: "weight"}
+_JoinedSpan = tuple[str, float, float, float]  # track, begin, end, and seconds between them that it is busy
 PASSES = tuple(LABELS.values())  # the categories of events in which a stage works on a microbatch
 
 
@@ -72,9 +74,9 @@ class StepEvents:
         """All that a device of `stage` does."""
         yield from self._passes(stage)
         if self.assembly.is_beside[0]:
-            yield from self._sends(stage)
+            yield from self.sends(stage)
         yield from self._operators(stage)
-        yield from self._end(stage)
+        yield from self.step_end(stage)
 
     def _passes(self, stage: int) -> Iterator[Event]:
         """Passes as they run, those that run as one together."""
@@ -96,7 +98,7 @@ class StepEvents:
             )
             index += 1 + is_joined
 
-    def _sends(self, stage: int) -> Iterator[Event]:
+    def sends(self, stage: int) -> Iterator[Event]:
         """What is handed to other stages beside compute, as each pass ends; links do not queue."""
         order, group = self.timeline.order, self.assembly.group
         homes, rows = order.chunk_devices, order.devices[stage]
@@ -136,6 +138,38 @@ class StepEvents:
                 spans = self._spans(stage, np.flatnonzero(mine & (rows[:, 0] == kind)))
                 yield from (event for spell in spells[word] for event in _dealt(spell, spans, word))
 
+    def communication(self, stage: int, gap_s: float) -> Iterator[Event]:
+        """Collectives of every pass of a device of `stage` by axis; those less than `gap_s` apart as one.
+
+        All microbatches run the same collectives, so what is known of one is put where each pass runs.
+        """
+        rows = self.timeline.order.devices[stage]
+        is_split = bool(np.any(rows[:, 0] == Kind.INPUT))
+        spells = self.detail.passes(self.assembly.group.stage_run[stage], is_split=is_split)
+        for kind, word in LABELS.items():
+            places = np.flatnonzero(rows[:, 0] == kind)
+            if word not in spells or not len(places):
+                continue
+            own = [spell for spell in spells[word] if spell.track.removesuffix(f" {BESIDE}") in COMM_AXES]
+            spans, seen = self._spans(stage, places), dict[int, int]()
+            own_s = spans[0][1] - spans[0][0]
+            chunks = self.timeline.order.chunks_per_device
+            joined = [_joined(own, turn * own_s, (turn + 1) * own_s, gap_s) for turn in range(chunks)]
+            for row, (begin_s, _) in zip(places.tolist(), spans, strict=True):
+                microbatch = int(rows[row, 2])
+                turn = seen.get(microbatch, 0)
+                seen[microbatch] = turn + 1
+                for track, from_s, to_s, busy_s in joined[turn % chunks]:
+                    axis = track.removesuffix(f" {BESIDE}")
+                    yield Event(
+                        name=f"{word} {microbatch}",
+                        track=track,
+                        begin_s=begin_s + from_s,
+                        end_s=begin_s + to_s,
+                        category=axis,
+                        notes=(("microbatch", microbatch), ("busy_frac", busy_s / (to_s - from_s))),
+                    )
+
     def _spans(self, stage: int, rows: IntArray) -> list[tuple[float, float]]:
         """Begin and end of some passes; of two that run as one, the first comes first."""
         order, run = self.timeline.order, self.assembly.group.stage_run[stage]
@@ -154,7 +188,7 @@ class StepEvents:
             spans.append((begin_s, begin_s + pass_s))
         return spans
 
-    def _end(self, stage: int) -> Iterator[Event]:
+    def step_end(self, stage: int) -> Iterator[Event]:
         """What is exchanged once a step, hidden and not, and the update; all stages wait for the last."""
         assembly, run = self.assembly, self.assembly.group.stage_run[stage]
         hidden_s, exposed_s = float(assembly.hidden_s[0, run]), float(assembly.exposed_s[0, run])
@@ -205,6 +239,20 @@ def _dealt(spell: Spell, spans: Sequence[tuple[float, float]], category: str) ->
             yield Event(
                 name=spell.name, track=spell.track, begin_s=from_s, end_s=to_s, category=spell.track, notes=notes
             )
+
+
+def _joined(spells: Sequence[Spell], first_s: float, last_s: float, gap_s: float) -> list[_JoinedSpan]:
+    """What lies between two moments of a direction, from the first on, small gaps closed."""
+    found: list[_JoinedSpan] = []
+    for track in dict.fromkeys(spell.track for spell in spells):
+        cuts = sorted((max(s.begin_s, first_s), min(s.end_s, last_s)) for s in spells if s.track == track)
+        for begin_s, end_s in ((a - first_s, b - first_s) for a, b in cuts if b > a):
+            if found and found[-1][0] == track and begin_s - found[-1][2] <= gap_s:
+                _, from_s, to_s, busy_s = found[-1]
+                found[-1] = (track, from_s, max(to_s, end_s), busy_s + max(0.0, end_s - max(to_s, begin_s)))
+            else:
+                found.append((track, begin_s, end_s, end_s - begin_s))
+    return found
 
 
 def _several(calls: Sequence[CalledCollective]) -> tuple[Note, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dovetail.report.charts.chart import Chart, Figure, axis, layout, said, spread_axis
 from dovetail.report.charts.palette import BLUE, GREY
 from dovetail.report.codesigned import system_in_brief
-from dovetail.report.fronts import FIELDS, FrontReport
+from dovetail.report.fronts import AXIS_WORDS, FIELDS, FrontReport
 from dovetail.report.fronts_picture import steps
 from dovetail.report.labels import number
 from dovetail.report.table import Table
@@ -29,11 +29,17 @@ def _chart(report: FrontReport, first: str, other: str, *, is_first: bool) -> Ch
     y_unit, x_unit = report.unit(first), report.unit(other)
     few = "" if len(shown) == len(systems) else f" ({len(shown):,} drawn)"
     low, high = min(stairs), max(stairs)
-    up = axis(f"{first}, {y_unit}", tickformat="~s", rangemode="tozero" if first not in FIELDS else "normal")
-    across = spread_axis(f"{other}, {x_unit}", [report.on(other, one) for one in systems], tickformat="~s")
+    up = axis(
+        f"{AXIS_WORDS.get(first, first)}, {y_unit}",
+        tickformat="~s",
+        rangemode="tozero" if first not in FIELDS else "normal",
+    )
+    across = spread_axis(
+        f"{AXIS_WORDS.get(other, other)}, {x_unit}", [report.on(other, one) for one in systems], tickformat="~s"
+    )
     return Chart(
         name=f"front-{_name(other)}",
-        title=f"{first.capitalize()} by {other}",
+        title=f"{first.capitalize()} by {AXIS_WORDS.get(other, other)}",
         alt=f"{len(systems):,} systems{few}: from {number(low[1])} {y_unit} at {number(low[0])} {x_unit} to"
         f" {number(high[1])} {y_unit} at {number(high[0])} {x_unit}.",
         figure={

@@ -12,6 +12,9 @@ from dovetail.report.labels import percent
 from dovetail.report.table import Table
 
 
+SAME_FRAC = 0.005  # style: a tolerance; a mean and a maximum that are one number to look at
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkLoad:
     """Links of one dimension: how busy they were on the mean, and the busiest."""
@@ -23,10 +26,9 @@ class LinkLoad:
 
 def link_load(loads: Sequence[LinkLoad]) -> Chart:
     """Two bars for every dimension of the network."""
-    columns = {
-        "mean of its links": (BLUE, [load.mean_frac for load in loads]),
-        "busiest link": (ORANGE, [load.most_frac for load in loads]),
-    }
+    columns = {"mean of its links": (BLUE, [load.mean_frac for load in loads])}
+    if any(load.most_frac - load.mean_frac > SAME_FRAC for load in loads):  # else both bars were one twice
+        columns["busiest link"] = (ORANGE, [load.most_frac for load in loads])
     names = [load.dimension for load in loads]
     most = max(loads, key=lambda load: load.most_frac)
     return Chart(

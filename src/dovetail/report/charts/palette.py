@@ -34,7 +34,8 @@ MEMORY = {
     "reserve": (PALE, ""),
     "runtime": (GREY, "."),
 }
-PASSES = {"forward": (SKY, ""), "backward": (BLUE, ""), "input gradient": (BLUE, "/"), "weight gradient": (GREEN, "")}
+INDIGO = "#7a6bc8"  # beside Okabe and Ito's: weight gradients, which lie among all colours of communication
+PASSES = {"forward": (SKY, ""), "backward": (BLUE, ""), "input gradient": (BLUE, ""), "weight gradient": (INDIGO, "")}
 
 
 def filled(look: tuple[str, str]) -> dict[str, Any]:

@@ -50,6 +50,7 @@ def style_of(colours: Mapping[str, str], scope: str) -> str:
         f"{scope} .dv-dot{{fill:{ink};stroke:{ink}}}",
         f"{scope} .dv-paper{{fill:{paper}}}",
         f"{scope} .dv-edge{{stroke:{paper}}}",
+        f"{scope} .dv-halo{{paint-order:stroke;stroke:{paper};stroke-width:3px;stroke-linejoin:round}}",
     )
     return "".join(rules)
 
@@ -351,9 +352,8 @@ class _Drawing:
             labels, lengths = (trace["y"], trace["x"]) if is_lying else (trace["x"], trace["y"])
             across = self.axes[trace.get("yaxis", "y") if is_lying else trace.get("xaxis", "x")]
             along = self.axes[trace.get("xaxis", "x") if is_lying else trace.get("yaxis", "y")]
-            step_px = (
-                abs(across.at(1) - across.at(0)) if across.kind == "category" else self._spacing_px(across, labels)
-            )
+            unit_px = abs(across.at(1) - across.at(0)) if across.kind != "log" else 1.0
+            step_px = unit_px if across.kind == "category" else self._spacing_px(across, labels)
             whole_px = step_px * (1 - self.layout.get("bargap", 0.2))
             is_grouped = barmode == "group" and len(places) > 1
             thick_px = whole_px / len(places) if is_grouped else whole_px
@@ -366,7 +366,7 @@ class _Drawing:
                     ends = stacked.setdefault((label, trace.get("xaxis"), trace.get("yaxis")), [0.0, 0.0])
                     start = ends[length >= 0]
                     ends[length >= 0] += length
-                own_px = step_px * float(_one(trace["width"], index)) if trace.get("width") else thick_px
+                own_px = unit_px * float(_one(trace["width"], index)) if trace.get("width") else thick_px
                 box = (along.at(start), along.at(start + length), across.at(label) + offset_px - own_px / 2, own_px)
                 drawn.append(self._bar(trace, place, index, box, is_lying=is_lying, along=along))
             yield self._group(place, drawn, trace)
@@ -395,7 +395,7 @@ class _Drawing:
         fields = {"x": _one(trace["x"], index), "y": _one(trace["y"], index)}
         hover = self._hover(trace, index, fields)
         look = _bar_fill(trace, place, index, self.name)
-        rect = f'<rect x="{_px(x)}" y="{_px(y)}" width="{_px(max(wide, 0.4))}" height="{_px(max(high_px, 0.4))}" {look}'
+        rect = f'<rect x="{_px(x)}" y="{_px(y)}" width="{_px(max(wide, 0.8))}" height="{_px(max(high_px, 0.4))}" {look}'
         rect += f">{hover}</rect>" if hover else "/>"
         return rect + self._bar_text(trace, place, index, (x, y, wide, high_px), is_lying=is_lying, is_back=end < start)
 
@@ -420,7 +420,9 @@ class _Drawing:
         size = float(trace.get("insidetextfont", trace.get("textfont", {})).get("size", SMALL_PX))
         long = max(text_px(line, size) for line in lines)
         middle = y + high / 2 + size * 0.36 - (len(lines) - 1) * size * LINE_EM / 2
-        if where in ("inside", "auto") and long <= wide - 2 and size * LINE_EM * len(lines) <= high + 3:
+        if where in ("inside", "auto") and 0.8 * long <= wide - 1 < long:  # a little smaller, it has room
+            size, long = 0.8 * size, 0.8 * long
+        if where in ("inside", "auto") and long <= wide - 1 and size * LINE_EM * len(lines) <= high + 3:
             colour = _text_on(_fill_colour(trace, place, index))
             return _text(x + wide / 2, middle, lines, "middle", style=f"font-size:{size:g}px;fill:{colour}")
         if where == "inside":
@@ -486,7 +488,8 @@ class _Drawing:
             zero = y.at(0) if y.kind != "log" else y.low_px
             back = before or [(there[0][0], zero), (there[-1][0], zero)]
             outline = f"{_path(there, shape)}L{_path(back, shape, is_back=True)[1:]}Z"
-        title = escape(" ".join(letters(str(trace.get("name", "")))), quote=False)
+        words = trace["text"] if isinstance(trace.get("text"), str) else str(trace.get("name", ""))
+        title = escape("\n".join(letters(words)), quote=False)
         hover = f"<title>{title}</title>" if title and trace.get("hoverinfo") != "skip" else ""
         return f'<path d="{outline}" fill="{_area_fill(trace, place)}" stroke="none">{hover}</path>'
 
@@ -601,7 +604,7 @@ class _Drawing:
         left = {"start": 0.0, "middle": half / 2, "end": half}[anchor]
         x = min(max(x, left + 2), self.width_px - (half - left) - 2)
         style = f"font-size:{size:g}px" + (f";fill:{font['color']}" if "color" in font else "")
-        return _text(x, y + drop, lines, anchor, style=style)
+        return _text(x, y + drop, lines, anchor, "" if "color" in font else "dv-halo", style=style)
 
     # The legend.
 

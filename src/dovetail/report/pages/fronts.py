@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dovetail.report.charts.front import front_charts
 from dovetail.report.figures import tables_of
-from dovetail.report.fronts import FrontReport, front_figures, proof, sentence
+from dovetail.report.fronts import AXIS_WORDS, FrontReport, front_figures, proof, sentence
 from dovetail.report.labels import number
 from dovetail.report.page import Card, Page, Section
+from dovetail.report.pages.codesigned import asked_of
 from dovetail.units import GIGA, KILO, MEGA
 
 ASKED = ("name", "axes", "metric", "base", "network", "preset", "budget", "space")  # of the record: what was asked
@@ -24,10 +25,12 @@ def front_page(report: FrontReport) -> Page:
             ),
             *(_span(report, axis) for axis in found.axes),
         ),
+        asked=tuple(asked_of(report.question, report.metric_name, report.network)),
         sections=(
-            Section(title="The front", sentences=(proof(report),), charts=front_charts(report)),
+            Section(title="The front", charts=front_charts(report)),
             Section(title="Along the front", tables=(shown,)),
-            Section(title=notes.title, tables=(notes,)),
+            Section(title="Proof", sentences=(f"{proof(report)[:1].upper()}{proof(report)[1:]}.",), is_folded=True),
+            Section(title=notes.title, tables=(notes,), is_folded=True),
         ),
     )
 
@@ -35,8 +38,9 @@ def front_page(report: FrontReport) -> Page:
 def _span(report: FrontReport, axis: str) -> Card:
     """From the least to the most of the front on one axis."""
     places = [report.on(axis, one) for one in report.found.systems]
+    words = AXIS_WORDS.get(axis, axis)
     return Card(
-        label=axis.capitalize(), value=f"{_brief(min(places))} to {_brief(max(places))}", note=report.unit(axis)
+        label=words.capitalize(), value=f"{_brief(min(places))} to {_brief(max(places))}", note=report.unit(axis)
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dovetail.hardware.template import Design
+from dovetail.report.asked import model_pair, plan_in_words
 from dovetail.report.charts.convergence import convergence
 from dovetail.report.charts.designs import designs_compared
 from dovetail.report.charts.trail import Mark, Trail
@@ -16,19 +18,38 @@ ASKED = ("name", "metric", "algorithm", "base", "area_limit_mm2", "power_limit_w
 def mined_page(report: MinedReport) -> Page:
     _, *tables = tables_of(mined_figures(report))
     trail = trail_of(report)
+    best = report.best[0]
     return Page(
         title=report.name or report.tasks[0].name,
-        sentence=f"{sentence(report)}.",
+        sentence=f"{sentence(report).replace(str(best.design), design_in_words(best.design), 1)}.",
         cards=_cards(report),
+        asked=(
+            *(model_pair(task.workload) for task in report.tasks),
+            *(("Plan", f"{task.name}: {plan_in_words(task.plan)}") for task in report.tasks),
+            ("Open", f"{report.mined.num_points:,} designs built on {report.base}"),
+            ("Objective", report.metric_name),
+            ("Limits", f"{report.limits.area_mm2:g} mm2 and {report.limits.power_w:g} W per chip"),
+        ),
         sections=(
             Section(
-                title="Proof",
-                sentences=(proof(report.mined), f"limited by: {limited(report)}"),
-                charts=(convergence(trail),) if len(trail.marks) > 1 else (),
+                title="The chips", sentences=(f"Limited by {limited(report)}.",), charts=(designs_compared(report),)
             ),
-            Section(title="The chips", charts=(designs_compared(report),)),
-            *(Section(title=table.title, tables=(table,)) for table in tables),
+            *(Section(title=table.title, tables=(table,), is_folded=place > 0) for place, table in enumerate(tables)),
+            Section(
+                title="Proof",
+                sentences=(f"{proof(report.mined)[:1].upper()}{proof(report.mined)[1:]}.",),
+                charts=(convergence(trail),) if len(trail.marks) > 1 else (),
+                is_folded=True,
+            ),
         ),
+    )
+
+
+def design_in_words(design: Design) -> str:
+    """What the short form abbreviates, each part named."""
+    return (
+        f"{design.num_tensor:,} tensor cores of {design.num_rows} x {design.num_cols} and {design.num_vector:,} vector"
+        f" cores of {design.num_lanes} lanes"
     )
 
 
@@ -53,7 +74,11 @@ def _cards(report: MinedReport) -> tuple[Card, ...]:
     gap = "proven best" if found.is_proven else f"gap {percent(found.gap_frac, 2)}"
     of_what = report.tasks[0].name if report.is_single else counted(len(report.tasks), "model")
     return (
-        Card(label="The chip", value=str(best.design), note=f"for {of_what}, by {report.metric_name}"),
+        Card(
+            label="The chip",
+            value=str(best.design),
+            note=f"{design_in_words(best.design)}, for {of_what}, by {report.metric_name}",
+        ),
         Card(label=f"Over {report.base}", value=gain(report.gain_frac(best, report.reference))),
         Card(label="Area", value=f"{best.area_mm2:.1f} mm2", note=f"of {report.limits.area_mm2:g}"),
         Card(label="Power", value=f"{best.power_w:.1f} W", note=f"of {report.limits.power_w:g}"),

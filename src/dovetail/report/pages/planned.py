@@ -5,16 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from dovetail.report.asked import cluster_pair, constraint_pairs, model_pair, plan_in_words
 from dovetail.report.charts.convergence import convergence
+from dovetail.report.charts.plan_scatter import plans_scatter
 from dovetail.report.charts.plans import plans_compared
+from dovetail.report.charts.published import MeasuredRun
 from dovetail.report.charts.stage_memory import memory_by_stage
 from dovetail.report.charts.trail import Mark, Trail
 from dovetail.report.figures import part_text, tables_of
-from dovetail.report.labels import percent
+from dovetail.report.labels import percent, plan_in_brief
 from dovetail.report.launchers.runnable import Runnable
 from dovetail.report.page import Card, Page, Section
-from dovetail.report.pages.simulated import outcome_cards, outcome_sections
-from dovetail.report.planned import PlanReportContext, nothing_sentence, planned_figures, proof, sentence
+from dovetail.report.pages.simulated import (
+    asked_pairs,
+    assumed_sections,
+    outcome_cards,
+    outcome_sections,
+    sure_sections,
+)
+from dovetail.report.planned import (
+    PlanReportContext,
+    nothing_sentence,
+    planned_figures,
+    proof,
+    selected_interval,
+    sentence,
+)
 from dovetail.search.planners.ranking import Choice, NothingFits
 from dovetail.units import format_s
 
@@ -24,32 +40,61 @@ def planned_page(
     by_place: tuple[tuple[Runnable, ...], ...],
     told: PlanReportContext,
     history: Sequence[Mark] = (),
+    runs: Sequence[MeasuredRun] = (),
 ) -> Page:
     """The first three are those of `report.planned.planned_figures`; `history` is how the search came to it, in
-    seconds of a step by plans that were looked at.
+    seconds of a step by plans that were looked at; `runs` are published ones, to lie among.
     """
     if isinstance(found, NothingFits):
         return _nothing_page(found, by_place, told)
     _, headline, ranking, *bests, looked_at, go_on = tables_of(planned_figures(found, by_place, told))
     trail = trail_of(found, history)
+    first, *others = outcome_sections(found.best)
     return Page(
         title=told.name or headline.title,
-        sentence=f"{sentence(found, told.residuals)}.",
+        sentence=f"{_in_words(found, sentence(found, told.residuals))}.",
         cards=(*outcome_cards(found.best), _proof_card(found)),
+        asked=(
+            *asked_pairs(found.best, has_plan=False),
+            ("Objective", found.question.objective_name),
+            *constraint_pairs(found.question.constraints),
+        ),
         sections=(
-            Section(title="The best plan", tables=(replace(headline, title="The best plan"),)),
+            replace(first, title="The best plan, drawn", sentences=(f"The plan: {plan_in_words(found.best.plan)}.",)),
+            *others,
+            *_sure(found, told, runs),
+            Section(
+                title="What else was considered",
+                charts=(*plans_scatter(found, told.residuals), plans_compared(found)),
+                tables=(ranking,),
+            ),
+            *(Section(title=table.title, tables=(table,)) for table in bests),
+            Section(title=go_on.title, code="\n".join(told.commands)),
             Section(
                 title="Proof",
                 sentences=tuple(map(part_text, proof(found))),
                 charts=(convergence(trail),) if len(trail.marks) > 1 else (),
+                is_folded=True,
             ),
-            Section(title="The plans behind it", charts=(plans_compared(found),), tables=(ranking,)),
-            *(Section(title=table.title, tables=(table,)) for table in bests),
-            *outcome_sections(found.best),
-            Section(title=looked_at.title, tables=(looked_at,)),
-            Section(title=go_on.title, code="\n".join(told.commands)),
+            Section(title="Every figure", tables=(replace(headline, title="The best plan"),), is_folded=True),
+            *assumed_sections(found.best),
+            Section(title=looked_at.title, tables=(looked_at,), is_folded=True),
         ),
     )
+
+
+def _sure(found: Choice, told: PlanReportContext, runs: Sequence[MeasuredRun]) -> tuple[Section, ...]:
+    """With the interval of a plan that was chosen, which is what the answer says."""
+    if not told.residuals or found.question.workload.is_forward_only:
+        return ()
+    interval, _ = selected_interval(found, told.residuals)
+    return sure_sections(found.best, told.residuals, runs, interval)
+
+
+def _in_words(found: Choice, brief: str) -> str:
+    """The answer with the best plan in words, as it is met here first."""
+    plan = found.best.plan
+    return brief.replace(plan_in_brief(plan), plan_in_words(plan), 1)
 
 
 def trail_of(found: Choice, history: Sequence[Mark]) -> Trail:
@@ -78,6 +123,11 @@ def _nothing_page(found: NothingFits, by_place: tuple[tuple[Runnable, ...], ...]
     return Page(
         title=told.name or "No plan fits",
         sentence=f"{nothing_sentence(found)}.",
+        asked=(
+            model_pair(found.question.workload),
+            cluster_pair(found.question.cluster),
+            *constraint_pairs(found.question.constraints),
+        ),
         sections=(
             Section(title="The plan that needs least", charts=(memory_by_stage(found.least),), tables=(first,)),
             *(Section(title=table.title, tables=(table,)) for table in more),

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dovetail.accuracy.evidence import CONFIDENCE_FRAC, interval_of
+from dovetail.accuracy.evidence import CONFIDENCE_FRAC, Interval, interval_of
 from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.heterogeneous import chips_of, devices_label
-from dovetail.report.charts.chart import Chart
+from dovetail.report.asked import cluster_pair, model_pair, plan_in_words
 from dovetail.report.charts.elasticities import elasticities
+from dovetail.report.charts.memory_time import memory_over_time
 from dovetail.report.charts.network_use import network_use
 from dovetail.report.charts.pipeline import pipeline_timeline
+from dovetail.report.charts.published import Asked, MeasuredRun, published_scatter
 from dovetail.report.charts.roofline import operators_roofline
 from dovetail.report.charts.stage_memory import memory_by_stage
 from dovetail.report.charts.stage_time import time_by_stage
+from dovetail.report.charts.topology import step_topology
 from dovetail.report.figures import part_text, table_of
 from dovetail.report.goodput import NO_BUDGET, Budget, run_of
 from dovetail.report.labels import counted, number, percent
@@ -31,39 +34,77 @@ from dovetail.units import format_bytes, format_count, format_duration, format_e
 
 
 def outcome_page(
-    result: Outcome | Infeasible, name: str = "", residuals: Sequence[Residual] = (), budget: Budget = NO_BUDGET
+    result: Outcome | Infeasible,
+    name: str = "",
+    residuals: Sequence[Residual] = (),
+    budget: Budget = NO_BUDGET,
+    runs: Sequence[MeasuredRun] = (),
 ) -> Page:
-    """The arguments are those of `report.outcome.outcome_figures`."""
+    """The first arguments are those of `report.outcome.outcome_figures`; `runs` are published ones, to lie among."""
     if isinstance(result, Infeasible):
         return _infeasible_page(result, name)
     return Page(
         title=name or _what(result),
         sentence=outcome_sentence(result, residuals),
         cards=(*outcome_cards(result), *_priced(result, budget)),
+        asked=asked_pairs(result),
         sections=(
-            Section(title="The answer", tables=(_untitled(table_of(headline(result, name, residuals, budget))),)),
             *outcome_sections(result),
+            *sure_sections(result, residuals, runs),
+            Section(
+                title="Every figure",
+                tables=(_untitled(table_of(headline(result, name, residuals, budget))), table_of(time_table(result))),
+                is_folded=True,
+            ),
+            *assumed_sections(result),
         ),
     )
 
 
+def asked_pairs(result: Outcome | Infeasible, *, has_plan: bool = True) -> tuple[tuple[str, str], ...]:
+    """The job of one step."""
+    plan = (("Plan", plan_in_words(result.plan)),) if has_plan else ()
+    limit = f"{format_bytes(result.memory.limit_bytes)} of memory usable per device"
+    return (model_pair(result.workload), cluster_pair(result.cluster), *plan, ("Limit", limit))
+
+
 def outcome_sections(outcome: Outcome) -> tuple[Section, ...]:
-    """Where time and memory of one plan go, and what limits it."""
-    parts = pools_list(outcome)
+    """The step drawn, and why it takes that long: passes, memory, where time goes, what limits it, the network."""
+    network = (*step_topology(outcome), *network_use(outcome))
     return (
-        Section(title="Where the time goes", charts=(time_by_stage(outcome),), tables=(table_of(time_table(outcome)),)),
-        Section(title="What limits it, and what more would buy", charts=(elasticities(outcome),)),
+        Section(title="The step", charts=pipeline_timeline(outcome)),
         _memory(outcome),
+        Section(title="Why it takes that long", charts=(time_by_stage(outcome), elasticities(outcome))),
+        *((Section(title="The network", charts=network),) if network else ()),
         Section(title="The operators", charts=(operators_roofline(outcome),)),
-        *(Section(title=title, charts=charts) for title, charts in _moving(outcome) if charts),
-        *((Section(title="Pools of the cluster", tables=(table_of(parts),)),) if parts.title else ()),
-        Section(title="What this assumes", tables=(table_of(assumed(outcome)),)),
     )
 
 
-def _moving(outcome: Outcome) -> tuple[tuple[str, tuple[Chart, ...]], ...]:
-    """What goes on between devices, where there are several."""
-    return (("The pipeline", pipeline_timeline(outcome)), ("The network", network_use(outcome)))
+def assumed_sections(outcome: Outcome) -> tuple[Section, ...]:
+    parts = pools_list(outcome)
+    return (
+        *((Section(title="Pools of the cluster", tables=(table_of(parts),), is_folded=True),) if parts.title else ()),
+        Section(title="What this assumes", tables=(table_of(assumed(outcome)),), is_folded=True),
+    )
+
+
+def sure_sections(
+    outcome: Outcome,
+    residuals: Sequence[Residual],
+    runs: Sequence[MeasuredRun],
+    interval: Interval | None = None,
+) -> tuple[Section, ...]:
+    """How far to trust the time: the interval, what it rests on, and where the step lies among published runs.
+
+    `interval` is another one than that of a plan which was given, where it was chosen among many.
+    """
+    if not residuals or outcome.workload.is_forward_only:
+        return ()
+    found = interval or interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals)
+    asked = Asked(name=_what(outcome), step_s=outcome.step.step_s, interval=found)
+    charts = (published_scatter(runs, asked),) if runs else ()
+    sentence = f"The step takes {found.bounds} with a probability of {percent(CONFIDENCE_FRAC, 0)}, {found.evidence}."
+    return (Section(title="How sure this is", sentences=(sentence,), charts=charts),)
 
 
 def outcome_sentence(outcome: Outcome, residuals: Sequence[Residual] = ()) -> str:
@@ -129,20 +170,22 @@ def _infeasible_page(result: Infeasible, name: str) -> Page:
     return Page(
         title=name or _what(result),
         sentence=sentence,
+        asked=asked_pairs(result),
         sections=(
-            Section(title="The answer", tables=(_untitled(table_of(answer)),)),
             _memory(result),
             Section(title=changes.title, tables=(changes,)),
-            Section(title="What this assumes", tables=(table_of(assumed(result)),)),
+            Section(title="Every figure", tables=(_untitled(table_of(answer)),), is_folded=True),
+            Section(title="What this assumes", tables=(table_of(assumed(result)),), is_folded=True),
         ),
     )
 
 
 def _memory(result: Outcome | Infeasible) -> Section:
+    over_time = memory_over_time(result) if isinstance(result, Outcome) else ()
     return Section(
         title="Memory against the limit",
-        charts=(memory_by_stage(result),),
-        sentences=tuple(map(part_text, memory_notes(result.memory))),
+        charts=(*over_time, memory_by_stage(result)),
+        sentences=tuple(f"{one[:1].upper()}{one[1:]}." for one in map(part_text, memory_notes(result.memory))),
     )
 
 
