@@ -73,12 +73,14 @@ docs: $(VENV)/.stamp-docs pictures ## make the pictures, then build the document
 
 pictures: $(VENV)/.stamp-docs ## make the pictures of the documentation anew, some minutes
 	$(BIN)/python docs/images/pictures.py
+	$(BIN)/python docs/images/simulate_svg.py > docs/images/simulate.svg
+	PYTHONPATH=. $(BIN)/python docs/images/convergence_svg.py > docs/images/convergence.svg
 
 screenshots: $(VENV)/.stamp-test chromium ## take the screenshots of the explorer anew
 	$(BIN)/python docs/images/screenshots.py
 
 notebooks: $(VENV)/.stamp-test ## run the notebooks and keep their outputs in them
-	$(BIN)/python docs/images/notebooks.py
+	$(BIN)/python examples/notebooks/outputs.py
 
 clean: ## remove everything make has built, the virtual environment too
 	rm -rf $(VENV) site dist build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis
