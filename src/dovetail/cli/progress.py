@@ -56,7 +56,7 @@ def _cleared(before: Handler, number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def search_progress(objective: Objective, cluster_usd: float) -> Iterator[PlanProgress]:
-    """What a search calls as it goes on: grids done, plans a second, the best so far and the time left are shown."""
+    """What a search calls as it goes on: grids done, plans per second, the best so far and the time left are shown."""
 
     def columns(rich: Any) -> Sequence[Any]:
         done = (rich.TextColumn("searching"), rich.BarColumn(bar_width=_room(20)), rich.MofNCompleteColumn())
