@@ -158,7 +158,7 @@ TUTORIAL = (ROOT / "docs" / "tutorial" / "first-prediction.md").read_text(encodi
 
 
 def test_the_change_that_the_tutorial_makes_is_one_that_fits(dovetail):
-    [words] = re.findall(r"^\$ dovetail (.+ --seq 32768 .+)$", TUTORIAL, re.MULTILINE)
+    [words] = re.findall(r"^\$ dovetail (.+ --seq 32768 .+?)(?: \| head -\d+)?$", TUTORIAL, re.MULTILINE)
     [spec] = re.findall(r'title="mine.yaml"\n(.+?)```', TUTORIAL, re.DOTALL)
     changed = re.findall(r"^  (\w+: \d+) +# was", spec, re.MULTILINE)
     levers = json.loads(dovetail(*words.split(), "--json").stdout)["levers"]
