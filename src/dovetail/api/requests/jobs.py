@@ -249,7 +249,7 @@ def plan(
     limit: Annotated[
         "SupportsIndex",
         Option(
-            "Plans of which layers and recompute are set by stage, at the most; what stays open is said as a gap.",
+            "Plans of which layers and recompute are set by stage, at the most; what stays open is given as a gap.",
             "N",
             COUNT,
             no_form="a page answers within seconds",
