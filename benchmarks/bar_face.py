@@ -16,7 +16,7 @@ ISSUE = 27
 MOST_WORDS, LEAST_PICTURES, MOST_README_WORDS = 65_000, 40, 900
 COLUMNS = (60, 80)
 PICTURE = re.compile(r"!\[[^\]]*\]\(([^)]+\.(?:svg|png))\)")
-JOB = {"model": "llama3-8b", "cluster": "h100x64"}
+JOB: dict[str, Any] = {"model": "llama3-8b", "cluster": "h100x64"}
 # What the commands print, by what is typed.
 ANSWERS: dict[str, Callable[[], Any]] = {
     "simulate SPEC": lambda: dv.simulate("examples/llama3-70b-512xh100.yaml"),

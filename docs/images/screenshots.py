@@ -25,7 +25,7 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 FOLDER = Path(__file__).resolve().parent
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 WIDE, HIGH = 1440, 900
-SETTLE_MS = 6_000  # what an answer takes to be drawn
+SETTLE_MS = 9_000  # what an answer takes to be drawn
 WAIT_MS = 120_000
 
 

@@ -87,7 +87,7 @@ class Answer(ABC):
         Needs pandas, which is not installed with Dovetail.
         """
         try:
-            import pandas as pd
+            import pandas as pd  # type: ignore[import-untyped,unused-ignore]
         except ImportError:
             raise InvalidInput("to_frame needs pandas; install it: pip install pandas") from None
         return pd.DataFrame([_flat(row) for row in self.rows])

@@ -16,7 +16,7 @@ from dovetail.files.cluster_names import meant
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-def tell_cluster(cluster: str, devices: int = 0) -> None:
+def tell_cluster(cluster: object, devices: int = 0) -> None:
     """Says which cluster a short name such as h100 is, and how many devices it then has; nothing of any other."""
     if isinstance(cluster, str) and (name := meant(cluster)):
         count = devices or load_cluster(name).num_devices

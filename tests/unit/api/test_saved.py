@@ -35,7 +35,7 @@ def test_figures_of_a_loaded_answer_have_their_names(tmp_path):
     answer = QUESTIONS["simulate"]()
     answer.save(tmp_path / "answer.json")
     loaded = dv.load(tmp_path / "answer.json")
-    assert loaded.step_s == answer.step_s
+    assert loaded.step_s == answer.record["step_s"]
     with pytest.raises(AttributeError, match="did you mean step_s"):
         _ = loaded.step_ss
 
