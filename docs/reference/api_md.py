@@ -42,7 +42,7 @@ INTRODUCTION = """# Python
 
 Generated from signatures and docstrings by `make bless`; do not edit. [Use Dovetail from
 Python](../howto/use-from-python.md) shows how. Arguments are the options of [the command](cli.md), by the same words
-and with the same defaults; `help(dovetail.simulate)` has types.
+and with the same defaults; `help(dovetail.simulate)` has types, `help(dovetail.Planning)` the members of an answer.
 """
 
 
@@ -83,7 +83,8 @@ def _unquoted(text: str) -> str:
 
 def _answer(name: str) -> str:
     kind = getattr(api, name)
-    return f"- `{name}`: {_first(kind)} {', '.join(f'`{member}`' for member in _members(kind))}\n"
+    members = ", ".join(f"`{member}`" for member in _members(kind)) if kind in (api.Answer, api.Simulation) else ""
+    return f"- `{name}`: {_first(kind)} {members}".rstrip() + "\n"
 
 
 def _members(kind: Any) -> Iterator[str]:
