@@ -17,7 +17,7 @@ export PIP_ROOT_USER_ACTION := ignore
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help run test check lint style types suite format accuracy bars speeds fuzz replay bless docs clean chromium
+.PHONY: help run test check lint style types suite format accuracy bars speeds fuzz replay bless docs pictures screenshots notebooks clean chromium
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -49,9 +49,9 @@ format: $(VENV)/.stamp-test ## let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-accuracy: $(VENV)/.stamp-test ## write docs/accuracy.md anew; a missed bar is no error here
+accuracy: $(VENV)/.stamp-test ## write benchmarks/results/accuracy.md anew; a missed bar is no error here
 	DOVETAIL_REFERENCE_DATA= $(BIN)/dovetail validate h200 array-sims dies astra-sim published $(PUBLISHED) --markdown \
-	  > docs/accuracy.md || test $$? -eq 1
+	  > benchmarks/results/accuracy.md || test $$? -eq 1
 
 bars: $(VENV)/.stamp-test ## measure every bar and print which hold
 	@$(BIN)/python -m benchmarks.bars
@@ -68,8 +68,19 @@ replay: $(VENV)/.stamp-test ## answer every command by the base commit and by to
 bless: $(VENV)/.stamp-test ## rewrite golden files and recorded outputs; review the diff like code
 	$(BIN)/python -m pytest --bless $(BLESSED_FOLDERS)
 
-docs: $(VENV)/.stamp-docs ## build the documentation into site/
+docs: $(VENV)/.stamp-docs pictures ## make the pictures, then build the documentation into site/
 	$(BIN)/zensical build --clean --strict
+
+pictures: $(VENV)/.stamp-docs ## make the pictures of the documentation anew, some minutes
+	$(BIN)/python docs/images/pictures.py
+	$(BIN)/python docs/images/simulate_svg.py > docs/images/simulate.svg
+	PYTHONPATH=. $(BIN)/python docs/images/convergence_svg.py > docs/images/convergence.svg
+
+screenshots: $(VENV)/.stamp-test chromium ## take the screenshots of the explorer anew
+	$(BIN)/python docs/images/screenshots.py
+
+notebooks: $(VENV)/.stamp-test ## run the notebooks and keep their outputs in them
+	$(BIN)/python examples/notebooks/outputs.py
 
 clean: ## remove everything make has built, the virtual environment too
 	rm -rf $(VENV) site dist build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -25,7 +25,7 @@ from dovetail.units import GIBI, MEBI
 RECORDS = REPOSITORY / "benchmarks" / "results" / "phaze-joint.json"
 PAIRS = {f"{case.model}:{terms.name}": (case, terms) for terms in TERMS for case in CASES}
 HEAD = (
-    *("model, terms", "chip", "HBM", "plan", "sequences a second", "gap", "over experts", "over our plan"),
+    *("model, terms", "chip", "HBM", "plan", "sequences per second", "gap", "over experts", "over our plan"),
     *("over plan then chip", "over chip then plan", "scored", "looked at", "found", "CPU-s"),
 )
 

@@ -1,7 +1,7 @@
 """Scores on published matrix products, recorded: `python -m benchmarks.published_gemm` writes them with their date.
 
-The tables are other people's and do not travel with this repository, not even their worst rows; docs/accuracy.md shows
-what is recorded.
+The tables are other people's and do not travel with this repository, not even their worst rows;
+benchmarks/results/accuracy.md shows what is recorded.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """TorchTitan's own train step beside the same plan, operator by operator: `python -m benchmarks.torchtitan_beside`.
 
-Prints the tables of docs/protocols/2026-11-17-torchtitan.md. Needs torchtitan, and a folder with its tests/assets.
+Prints the tables that docs/protocols/README.md sums up. Needs torchtitan, and a folder with its tests/assets.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ KERNELS = (
 @cache
 def accuracy_tables() -> dict[str, list[list[str]]]:
     """The rows of every table of the accuracy page, by the heading that it is under."""
-    found = sections((ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8"))
+    found = sections((ROOT / "benchmarks" / "results" / "accuracy.md").read_text(encoding="utf-8"))
     return {
         heading: [
             [cell.strip() for cell in line.strip("| ").split("|")] for line in re.findall(r"^\|.*\|$", text, re.M)
@@ -96,7 +96,7 @@ def publishers(key: str) -> int:
 
 def unpredicted(key: str) -> int:
     """Rows of a set that have no prediction, as the accuracy page lists them."""
-    page = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    page = (ROOT / "benchmarks" / "results" / "accuracy.md").read_text(encoding="utf-8")
     return sum(int(num) for num in re.findall(rf"^- {key}: (\d+) ", page, re.MULTILINE))
 
 

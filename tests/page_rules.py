@@ -49,8 +49,10 @@ def options_of() -> dict[str, set[str]]:
     """The options of every command, as the reference has them from `--help`."""
     page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     parts = re.split(r"^## dovetail ?(.*)$", page, flags=re.MULTILINE)
+    shared = re.search(r"^Every command takes .*$", page, re.MULTILINE)
+    assert shared is not None
     sections_of = zip(parts[1::2], parts[2::2], strict=True)
-    return {name: set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text)) for name, text in sections_of}
+    return {name: set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text + shared[0])) for name, text in sections_of}
 
 
 def wrong_commands(text: str) -> list[str]:

@@ -15,7 +15,7 @@ from dovetail.search.algorithms import Scored
 from dovetail.search.space import Point
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "model" / "mining.md"
+PAGE = ROOT / "benchmarks" / "results" / "convergence.md"
 FIGURE = ROOT / "docs" / "images" / "convergence.svg"
 
 

@@ -179,7 +179,7 @@ def test_files_commands_constants_and_options_that_pages_name_are_there():
 
 
 def test_the_comparison_has_the_accuracy_that_the_accuracy_page_has():
-    accuracy = (ROOT / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    accuracy = (ROOT / "benchmarks" / "results" / "accuracy.md").read_text(encoding="utf-8")
     comparison = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
     beside = sections(accuracy)["Beside other predictors"]
     rows = re.findall(r"^\| ([^|]+?) \| (\d+) \| ([\d.]+) \|", beside, re.MULTILINE)

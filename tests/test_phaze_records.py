@@ -13,7 +13,7 @@ from dovetail.report.table import text_of
 from tests.e2e.recorded import check_recorded
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "model" / "phaze.md"
+PAGE = ROOT / "benchmarks" / "results" / "phaze.md"
 PLACEMENTS = ROOT / "benchmarks" / "results" / "phaze.json"
 NUM_FIRST, NUM_TERMS, NUM_NEST = 2, 2, 2  # tables of claims, of placements, of NEST's system
 

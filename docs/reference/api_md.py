@@ -17,12 +17,12 @@ CALLS = (
     "show", "model_version",
     "capture",
     "use_plugin",
-    "save_chart",
+    "load", "save_chart",
 )  # fmt: skip
 ANSWERS = (
     "Answer", "Simulation", "Comparison", "Planning", "LaunchScript", "Codesign", "Front", "Mining", "Collective",
     "Operator", "BlockSchedule", "Capture", "Validation", "Measurement", "Reproduction", "Studies", "Catalogue",
-    "Entry", "Progress",
+    "Entry", "Progress", "SavedAnswer",
 )  # fmt: skip
 VALUES = ("Model", "Chip", "Cluster", "Plan", "DovetailError", "InvalidInput", "NotModelled")
 # What stands behind the names in signatures.
@@ -41,8 +41,8 @@ GIVEN = {
 INTRODUCTION = """# Python
 
 Generated from signatures and docstrings by `make bless`; do not edit. [Use Dovetail from
-Python](../howto/use-from-python.md) shows how, and says what the command line alone has. A call has the options of
-its command by the same words and with the same defaults; what a command writes to files, an answer has as methods.
+Python](../howto/use-from-python.md) shows how. Arguments are the options of [the command](cli.md), by the same words
+and with the same defaults; `help(dovetail.simulate)` has types, `help(dovetail.Planning)` the members of an answer.
 """
 
 
@@ -51,9 +51,9 @@ def page() -> str:
     parts = [INTRODUCTION, "## What arguments may be\n"]
     parts.append("".join(f"- `{name}`: {words}\n" for name, words in GIVEN.items()))
     parts.append("## Calls\n")
-    parts += [_call(name) for name in CALLS]
+    parts.append("".join(_call(name) for name in CALLS))
     parts.append("## Answers\n")
-    parts += [_answer(name) for name in ANSWERS]
+    parts.append("".join(_answer(name) for name in ANSWERS))
     parts.append("## Values and errors\n")
     parts.append("".join(f"- `{name}`: {_first(getattr(api, name))}\n" for name in VALUES))
     assert {*CALLS, *ANSWERS, *VALUES} == set(api.__all__), "a name of the API is missing from its page"
@@ -63,17 +63,17 @@ def page() -> str:
 def _call(name: str) -> str:
     call = getattr(api, name)
     signature = inspect.signature(call)
-    lines: list[str] = []
+    names: list[str] = []
     is_named = False  # from here on arguments are given by their names
     for each in signature.parameters.values():
         if each.kind is inspect.Parameter.KEYWORD_ONLY and not is_named:
-            lines.append("*")
+            names.append("*")
             is_named = True
-        is_named = is_named or each.kind is inspect.Parameter.VAR_POSITIONAL
-        lines.append(_unquoted(str(each)))
-    inside = "".join(f"\n    {line}," for line in lines) + ("\n" if lines else "")
-    text = f"dovetail.{name}({inside}) -> {signature.return_annotation}"
-    return f"### {name}\n\n```python\n{text}\n```\n\n{inspect.getdoc(call)}\n"
+        is_starred = each.kind is inspect.Parameter.VAR_POSITIONAL
+        is_named = is_named or is_starred
+        names.append(f"*{each.name}" if is_starred else each.name)
+    answer = _unquoted(str(signature.return_annotation)).strip("'")
+    return f"- `{name}({', '.join(names)}) -> {answer}`: {_first(call)}\n"
 
 
 def _unquoted(text: str) -> str:
@@ -83,29 +83,25 @@ def _unquoted(text: str) -> str:
 
 def _answer(name: str) -> str:
     kind = getattr(api, name)
-    rows = [f"- `{member}`{words and f': {words}'}" for member, words in _members(kind)]
-    return f"### {name}\n\n{inspect.getdoc(kind)}\n\n" + "\n".join(rows) + "\n"
+    members = ", ".join(f"`{member}`" for member in _members(kind)) if kind in (api.Answer, api.Simulation) else ""
+    return f"- `{name}`: {_first(kind)} {members}".rstrip() + "\n"
 
 
-def _members(kind: Any) -> Iterator[tuple[str, str]]:
-    """Fields, properties and methods of its own, with what they are; what all answers have is said once."""
+def _members(kind: Any) -> Iterator[str]:
+    """Fields, properties and methods of its own; what all answers have is said once."""
     for field in fields(kind) if is_dataclass(kind) else ():
         if kind is api.Answer or field.name != "call":
-            yield f"{field.name}: {field.type}", ""
+            yield field.name
     for member, value in vars(kind).items():
-        is_known = kind is not api.Answer and member in vars(api.Answer) and not value.__doc__
-        if member.startswith("_") or is_known:
-            continue
-        if isinstance(value, property) and value.fget:
-            yield f"{member}: {inspect.signature(value.fget).return_annotation}", _first(value)
-        elif inspect.isfunction(value):
-            taken = _unquoted(str(inspect.signature(value))).replace("(self, ", "(").replace("(self)", "()")
-            yield f"{member}{taken}", _first(value)
+        is_known = kind is not api.Answer and member in vars(api.Answer)
+        if not member.startswith("_") and not is_known and (isinstance(value, property) or inspect.isfunction(value)):
+            yield f"{member}()" if inspect.isfunction(value) else member
 
 
 def _first(value: Any) -> str:
-    """The first paragraph of a docstring, on one line."""
-    return " ".join((value.__doc__ or "").split("\n\n")[0].split())
+    """The first sentence of a docstring, on one line."""
+    paragraph = " ".join((value.__doc__ or "").split("\n\n")[0].split())
+    return re.split(r"(?<=[.!?]) (?=[A-Z`])", paragraph)[0]
 
 
 if __name__ == "__main__":

@@ -45,7 +45,7 @@ MODULES = source_modules()
 
 def calls() -> list[str]:
     """Names of the API that are asked something."""
-    plain = {"use_plugin", "operator_kinds", "model_version", "save_chart"}
+    plain = {"use_plugin", "operator_kinds", "model_version", "load", "save_chart"}
     named = [name for name in api.__all__ if inspect.isfunction(getattr(api, name)) and name not in plain]
     return [name for name in named if inspect.signature(getattr(api, name)).parameters]
 

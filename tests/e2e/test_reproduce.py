@@ -13,7 +13,7 @@ from tests.e2e.recorded import check_recorded
 from tests.e2e.test_reference import keys
 
 WHAM_RUN = ROOT / "benchmarks" / "results" / "wham.json"  # `dovetail reproduce wham --json`
-WHAM_PAGE = ROOT / "docs" / "model" / "wham.md"
+WHAM_PAGE = ROOT / "benchmarks" / "results" / "wham.md"
 WHAM_MODEL = "vgg-16"
 MOVED_FRAC = 0.01  # of a recorded figure, until the page must be recorded anew
 

@@ -55,6 +55,10 @@ TYPOS = {
     "pareto gpt2-1.5b --axes throughput,aera": "area",
     "show h100-sxm --kind chp": "chip",
     "show lama3-8b": "llama3-8b",
+    "compare h100x64 h20x64 --model llama3-8b --plan zero3": "h200",
+    "sweep --model llama3-8b --cluster h100x8 --plan zero3 --over plan.tpp=1,2": "tp",
+    "capture examples/capture/my_modle.py:decoder": "my_model.py",
+    "trace run exampels/x --topology ring:4@50GB/s,1us": "examples",
     "completion bsh": "bash",
 }
 
@@ -74,3 +78,21 @@ def test_a_key_of_a_spec_is_answered_with_what_was_meant(dovetail, tmp_path):
     ran = dovetail("simulate", spec)
     check_refused(ran)
     assert "did you mean global_batch?" in ran.stderr
+
+
+def test_a_short_name_of_a_cluster_says_which_it_is_and_how_many_devices_it_has(dovetail):
+    ran = dovetail("simulate", "--model", "llama3-8b", "--cluster", "h100", "--plan", "zero3")
+    assert ran.stderr == "dovetail: cluster h100 is dgx-h100 with 1,024 devices; h100x64 has 64 of them\n"
+    assert dovetail("simulate", "--model", "llama3-8b", "--cluster", "h100x8", "--plan", "zero3").stderr == ""
+
+
+def test_show_and_chip_take_the_same_short_names(dovetail):
+    assert dovetail("show", "h200").stdout.startswith("chip h200-sxm")
+    assert dovetail("show", "h100x64").stdout.startswith("cluster dgx-h100")
+    check_refused(ran := dovetail("show", "h100"))
+    assert "h100-pcie, h100-sxm" in ran.stderr
+
+
+def test_a_missing_plan_is_answered_with_auto(dovetail):
+    check_refused(ran := dovetail("simulate", "--model", "llama3-8b", "--cluster", "h100x8"))
+    assert "--plan auto" in ran.stderr

@@ -202,7 +202,7 @@ def test_the_accuracy_page_is_what_the_command_prints(bless):
     assert f"dovetail validate {' '.join(SHIPPED_SETS)} $(PUBLISHED) --markdown" in (ROOT / "Makefile").read_text(
         encoding="utf-8"
     )
-    check_recorded(ROOT / "docs" / "accuracy.md", told.stdout, bless)
+    check_recorded(ROOT / "benchmarks" / "results" / "accuracy.md", told.stdout, bless)
 
 
 RUNS = (

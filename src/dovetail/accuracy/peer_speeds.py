@@ -37,12 +37,12 @@ def _rate(operation: str, peer: str, least_per_s: float, most_per_s: float, sour
 
 _CALCULON_S = 32 * SECONDS_PER_HOUR
 PEER_SPEEDS = (
-    _rate("operators", "Starlight", 6_500, 6_500, "paper: 6,500 predictions a second of Polaris/Starlight"),
+    _rate("operators", "Starlight", 6_500, 6_500, "paper: 6,500 predictions per second of Polaris/Starlight"),
     _took("operators", "Sunstone", 0.13, 0.13, "run: 0.13 CPU-s a GEMM, the median, as PHAZE calls it"),
     _took("operators", "SCALE-Sim 3", 10.0, 10.0, "run: about 10 CPU-s for a product of 128x768x768"),
-    _rate("evaluate", "SimuMax", 1.7, 13.0, "run: 1.7 to 13 plans a CPU-second, each by itself"),
-    _rate("step", "SimuMax", 1.7, 13.0, "run: 1.7 to 13 plans a CPU-second, each by itself"),
-    _rate("plans", "Calculon", 115, 158, "run: 115 to 158 plans a CPU-second"),
+    _rate("evaluate", "SimuMax", 1.7, 13.0, "run: 1.7 to 13 plans per CPU-second, each by itself"),
+    _rate("step", "SimuMax", 1.7, 13.0, "run: 1.7 to 13 plans per CPU-second, each by itself"),
+    _rate("plans", "Calculon", 115, 158, "run: 115 to 158 plans per CPU-second"),
     _took("plan-search", "Calculon", _CALCULON_S, _CALCULON_S, "run: about 32 CPU-hours for its 13.2 million plans"),
     _took("placement", "PHAZE", 8.4, 8.4, "run: 8.4 CPU-s of its program, compiled with -O2, to the same optimum"),
     _took("ring-closed", "ASTRA-sim", 7.71, 7.71, "run: 7.7 CPU-s, 64 MiB on 1,024 NPUs; it has no closed form"),

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dovetail.api.requests.jobs import launch, plan, simulate
     from dovetail.api.requests.measurements import measure
     from dovetail.api.requests.searches import codesign, mine, pareto
+    from dovetail.api.saved import SavedAnswer, load
     from dovetail.api.scheduled import BlockSchedule
     from dovetail.api.shown import Entry
     from dovetail.api.simulated import Simulation
@@ -66,6 +67,7 @@ HOMES = {
     "Planning": "dovetail.api.planned",
     "Progress": "dovetail.api.progress",
     "Reproduction": "dovetail.api.reproduced",
+    "SavedAnswer": "dovetail.api.saved",
     "Simulation": "dovetail.api.simulated",
     "Studies": "dovetail.api.stored",
     "Validation": "dovetail.api.validated",
@@ -75,6 +77,7 @@ HOMES = {
     "codesign": "dovetail.api.requests.searches",
     "compare": "dovetail.api.requests.comparisons",
     "launch": "dovetail.api.requests.jobs",
+    "load": "dovetail.api.saved",
     "measure": "dovetail.api.requests.measurements",
     "methods": "dovetail.api.catalogue",
     "mine": "dovetail.api.requests.searches",
@@ -121,6 +124,7 @@ __all__ = [
     "Planning",
     "Progress",
     "Reproduction",
+    "SavedAnswer",
     "Simulation",
     "Studies",
     "Validation",
@@ -130,6 +134,7 @@ __all__ = [
     "codesign",
     "compare",
     "launch",
+    "load",
     "measure",
     "methods",
     "mine",

@@ -9,14 +9,18 @@ from collections.abc import Iterable, Iterator
 from html import escape
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
+from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.themes import themed
 from dovetail.report.page import Page, Provenance, Section
 from dovetail.report.plain import Record, versioned
 from dovetail.report.table import Table, text_of
 
+SVG = "image/svg+xml"
 PLOTLY = "application/vnd.plotly.v1+json"  # what notebooks draw a figure from
+_LISTS = ("rows", "jobs", "plans", "front", "designs", "systems", "sets", "blocks", "points", "results")
 _STYLE = "text-align:{};vertical-align:top;padding:.1em .8em .1em 0;font-variant-numeric:tabular-nums"
 
 
@@ -70,6 +74,40 @@ class Answer(ABC):
         """Everything that the answer follows from, as it was understood."""
         return {}
 
+    @property
+    def rows(self) -> list[Record]:
+        """What `to_frame` has a row each for: the list that the answer is about, or the answer alone."""
+        lists = (self.record.get(key) for key in _LISTS)
+        found = next((one for one in lists if isinstance(one, list) and one and isinstance(one[0], dict)), None)
+        return list(found) if found else [self.record]
+
+    def to_frame(self) -> Any:
+        """`rows` as a pandas DataFrame, a column for each figure: `memory.need_bytes` within records.
+
+        Needs pandas, which is not installed with Dovetail.
+        """
+        try:
+            import pandas as pd  # type: ignore[import-untyped,unused-ignore]
+        except ImportError:
+            raise InvalidInput("to_frame needs pandas; install it: pip install pandas") from None
+        return pd.DataFrame([_flat(row) for row in self.rows])
+
+    def plot(self, name: str = "") -> Chart:
+        """The chart of this name, or the first: it draws itself in a notebook, and `save_chart` writes it to a file."""
+        charts = {chart.name: chart for chart in self.charts}
+        if not charts:
+            raise InvalidInput(f"{type(self).__name__} has no chart: its answer is words and tables")
+        if name and name not in charts:
+            raise InvalidInput(f"{type(self).__name__} has no chart named {name!r}{did_you_mean(name, charts)}")
+        return charts[name] if name else next(iter(charts.values()))
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes the whole answer to a file that `load` reads: record, rows, tables and charts."""
+        from dovetail.api.saved import saved_text
+        from dovetail.files.written import write_file
+
+        write_file(Path(path), saved_text(self))
+
     def to_json(self, path: str | PathLike[str]) -> None:
         """Writes `record` to a file."""
         from dovetail.files.written import write_file
@@ -100,7 +138,7 @@ class Answer(ABC):
 
         display({"text/plain": str(self), "text/html": self._repr_html_()}, raw=True)  # type: ignore[no-untyped-call]
         for chart in self.charts:
-            display(_chart_bundle(chart, PLOTLY, "text/html", "text/plain"), raw=True)  # type: ignore[no-untyped-call]
+            display(_chart_bundle(chart, PLOTLY, SVG, "text/plain"), raw=True)  # type: ignore[no-untyped-call]
 
 
 def write_answer(path: str | PathLike[str], page: Page, *, command: str, inputs: Record, answer: Record) -> None:
@@ -128,11 +166,21 @@ def inputs_in(record: Record, names: Iterable[str]) -> Record:
     return {name: record[name] for name in names if name in record}
 
 
+def _flat(record: Record, before: str = "") -> Record:
+    """Records in records by their path; lists as they are."""
+    flat: Record = {}
+    for key, value in record.items():
+        flat |= _flat(value, f"{before}{key}.") if isinstance(value, dict) else {f"{before}{key}": value}
+    return flat
+
+
 def _chart_bundle(chart: Chart, *kinds: str) -> Record:
-    """`chart` for a notebook; where it draws no figures, its numbers as a table."""
+    """`chart` for a notebook; where it draws no figures, as a picture in light and dark."""
+    from dovetail.report.charts.adaptive import adaptive_svg
+
     bundle = {
         PLOTLY: themed(chart.figure, "light"),
-        "text/html": tables_html((chart.table,)),
+        SVG: adaptive_svg(chart),
         "text/plain": f"{chart.title}: {chart.alt}",
     }
     return {kind: bundle[kind] for kind in kinds}

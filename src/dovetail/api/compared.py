@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from dovetail.api.requests.comparisons import CompareRequest
 from dovetail.api.requests.option import PRICE
 from dovetail.api.simulated import Question, simulation_of
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
-from dovetail.files.cluster_names import names_cluster
+from dovetail.files.cluster_names import names_cluster, short_cluster_name
 from dovetail.files.entry import is_file_name
 from dovetail.files.inline_plan import is_inline
 from dovetail.files.kinds import CATALOGUES, kind_of_file
@@ -193,10 +194,11 @@ def _kind(design: Any) -> str:
     if kinds:
         raise InvalidInput(f"{design!r} names a {' and a '.join(kinds)}; say --{' or --'.join(kinds)}")
     known = {name for kind, registry in CATALOGUES.items() if kind != "chip" for name in registry.names()}
+    known |= {short_cluster_name(name) for name in CATALOGUES["cluster"].names()}
     if design in CATALOGUES["chip"]:
         raise InvalidInput(f"{design!r} is a chip; name a cluster of it, such as {_cluster_like(design)}")
-    message = f"no spec, model, cluster or plan is named {design!r}"
-    raise InvalidInput(f"{message}{did_you_mean(design, known)}")
+    unsized = re.sub("x[0-9]+$", "", design)
+    raise InvalidInput(f"no spec, model, cluster or plan is named {design!r}{did_you_mean(unsized, known)}")
 
 
 def _cluster_like(chip: str) -> str:

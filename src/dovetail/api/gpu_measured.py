@@ -54,7 +54,8 @@ class Measurement(Answer):
     def headline(self) -> str:
         if self.step:
             first = self.figures[0]
-            return f"{self.step} on {self.gpu}: {format_s(first.measured)} a step, {first.error_frac:+.1%} predicted"
+            error = f"{100 * first.error_frac:+.1f} %"
+            return f"{self.step} on {self.gpu}: {format_s(first.measured)} per step, {error} predicted"
         return f"{sum(one.num_measured for one in self.written):,} rows measured on {self.gpu} in {self.folder}"
 
     @property

@@ -269,8 +269,8 @@ def _check_is_spec(request: JobRequest, options: tuple[str, ...]) -> None:
 def _check_whole(request: JobRequest, options: tuple[str, ...]) -> None:
     for option in options:
         if not request.spec and getattr(request, option) == "":
-            more = "write one as tp=8,pp=4, " if option == "plan" else ""
-            ways = f"name one that `dovetail {option}s` lists or a file, {more}or give a spec file"
+            more = "say --plan auto for the best one, write one as tp=8,pp=4, " if option == "plan" else ""
+            ways = f"{more}name one that `dovetail {option}s` lists or a file, or give a spec file"
             raise InvalidInput(f"--{option} is missing; {ways}")
 
 

@@ -77,8 +77,8 @@ def best_label(objective: Objective, score: float, cluster_usd: float) -> str:
     if objective.aspect == "memory":
         return f"best {format_bytes(score)}"
     if objective.aspect == "energy":
-        return f"best {format_energy_j(score, 1)} a step"
-    return f"best {format_s(score / cluster_usd)} a step"
+        return f"best {format_energy_j(score, 1)} per step"
+    return f"best {format_s(score / cluster_usd)} per step"
 
 
 def mining_progress(now: MiningStanding, base: str, num_most: int) -> Progress:

@@ -8,7 +8,7 @@ from pathlib import Path
 from dovetail.api.answer import tables_html
 from dovetail.api.requests.entries import ShowRequest
 from dovetail.errors import InvalidInput, did_you_mean
-from dovetail.files.chip import load_chip
+from dovetail.files.chip_names import chip_named
 from dovetail.files.cluster import load_cluster
 from dovetail.files.entry import is_file_name
 from dovetail.files.heterogeneous_cluster import load_any_cluster
@@ -71,7 +71,7 @@ def _records(name: str, kind: str) -> tuple[Record, ...]:
     if kind == "model":
         return (model_record(load_model(name)),)
     if kind == "chip":
-        return (chip_record(load_chip(name)),)
+        return (chip_record(chip_named(name)),)
     if kind == "cluster":
         if name in clusters:
             return (cluster_record(load_cluster(name), clusters[name].summary),)

@@ -9,8 +9,19 @@ from typing import Any
 from dovetail.api.answer import Answer
 from dovetail.cli.html import show_html
 from dovetail.cli.screen import show_json, show_tables
+from dovetail.cli.verbosity import note
+from dovetail.files.cluster import load_cluster
+from dovetail.files.cluster_names import meant
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+def tell_cluster(cluster: object, devices: int = 0) -> None:
+    """Says which cluster a short name such as h100 is, and how many devices it then has; nothing of any other."""
+    if isinstance(cluster, str) and (name := meant(cluster)):
+        count = devices or load_cluster(name).num_devices
+        short = cluster.strip()
+        note(f"cluster {short} is {name} with {count:,} devices" + ("" if devices else f"; {short}x64 has 64 of them"))
 
 
 def show_answer(answer: Answer, *, as_json: bool, html: str = "", more: Mapping[str, Any] = NOTHING) -> bool:

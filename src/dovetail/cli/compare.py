@@ -26,11 +26,14 @@ def compare(request: CompareRequest, *, csv: Csv = "", html: Html = "", as_json:
     What does not fit, or cannot be read, is a row that says why.
     """
     from dovetail.api.compared import compared
+    from dovetail.cli.answers import tell_cluster
     from dovetail.cli.html import check_html
     from dovetail.cli.progress import through
 
     check_html(html)
     _check_csv(csv)
+    for cluster in request.cluster:
+        tell_cluster(cluster, request.devices)
     found = compared(request, context=_around, through=partial(through, "comparing"))
     return _shown(found, csv, html, as_json=as_json)
 
@@ -43,11 +46,13 @@ def sweep(request: SweepRequest, *, csv: Csv = "", html: Html = "", as_json: AsJ
     workload.seq. A range is 1..16 (by 1), 1..16*2, 8..64+8 or 2TB/s..8TB/s:7 (seven values).
     """
     from dovetail.api.sweeps import swept
+    from dovetail.cli.answers import tell_cluster
     from dovetail.cli.html import check_html
     from dovetail.cli.progress import through
 
     check_html(html)
     _check_csv(csv)
+    tell_cluster(request.cluster, request.devices)
     found = swept(request, context=_around, through=partial(through, "sweeping"))
     return _shown(found, csv, html, as_json=as_json)
 

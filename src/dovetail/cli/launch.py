@@ -28,6 +28,7 @@ def launch(
     """
     from dovetail.api.launched import launched, launcher_name
     from dovetail.api.planned import title_of
+    from dovetail.cli.answers import tell_cluster
     from dovetail.cli.html import check_html, show_html
     from dovetail.cli.results import check_plan_file
     from dovetail.cli.screen import show_json, wrapped, write
@@ -42,6 +43,7 @@ def launch(
     if out:
         check_writable(Path(out), is_forced=force)
     check_plan_file(plan_file, is_forced=force)
+    tell_cluster(request.cluster, request.devices)
     found = launched(request)
     if plan_file:
         write_file(Path(plan_file), plan_text(found.job.plan, title_of(found.job)))

@@ -30,7 +30,7 @@ def plan(
     interleave, ZeRO, microbatch, the order of axes on the network, layers and recompute by stage.
     """
     from dovetail.api.planned import check_objective, planned
-    from dovetail.cli.answers import show_answer
+    from dovetail.cli.answers import show_answer, tell_cluster
     from dovetail.cli.html import check_html
     from dovetail.cli.results import check_plan_file
     from dovetail.cli.terminal import TerminalContext
@@ -42,6 +42,7 @@ def plan(
     check_needed("--force", {"--plan-file": bool(plan_file)}, is_said=force)
     check_plan_file(plan_file, is_forced=force)
     check_objective(request.objective)
+    tell_cluster(request.cluster, request.devices)
     found = planned(request, TerminalContext(), plan_file)
     if plan_file and found.fits:
         found.to_yaml(plan_file)

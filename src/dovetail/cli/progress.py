@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 CLEAR_LINE = b"\r\x1b[2K\x1b[?25h"  # ECMA-48: erase the line; and show the cursor that the bar hides
 WIDTH = 12  # of a bar, in characters
+NARROW = 80  # columns below which a bar says less
 SAID = "{task.fields[said]}"
 MOMENT_S = 1e-9  # style: less than any clock tells, so that a pace is a number
 Item = TypeVar("Item")
@@ -54,10 +56,10 @@ def _cleared(before: Handler, number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def search_progress(objective: Objective, cluster_usd: float, framework: str = "") -> Iterator[PlanProgress]:
-    """What a search calls as it goes on: grids done, plans a second, the best so far and the time left are shown."""
+    """What a search calls as it goes on: grids done, plans per second, the best so far and the time left are shown."""
 
     def columns(rich: Any) -> Sequence[Any]:
-        done = (rich.TextColumn(framework or "searching"), rich.BarColumn(bar_width=20), rich.MofNCompleteColumn())
+        done = (rich.TextColumn(framework or "searching"), rich.BarColumn(bar_width=_room(20)), rich.MofNCompleteColumn())
         return *done, rich.TextColumn(SAID), rich.TimeRemainingColumn()
 
     with _bar(columns) as bar:
@@ -69,7 +71,8 @@ def _systems_bar(name: str, *, has_pace: bool = True) -> Iterator[Callable[[told
     """Of a search among designs or systems: how far it is, in words, its pace and the time left."""
 
     def columns(rich: Any) -> Sequence[Any]:
-        return rich.TextColumn(name), rich.BarColumn(bar_width=WIDTH), rich.TextColumn(SAID), rich.TimeRemainingColumn()
+        done = (rich.TextColumn(name), rich.BarColumn(bar_width=_room(WIDTH)))
+        return *done, rich.TextColumn(SAID), rich.TimeRemainingColumn()
 
     with _bar(columns) as bar:
         yield (lambda _: None) if bar is None else _shown_systems(bar, has_pace=has_pace)
@@ -122,7 +125,7 @@ def through(words: str, items: Sequence[Item]) -> Iterator[Item]:
     """The items one after another; how many are done, their pace and the time left are shown."""
 
     def columns(rich: Any) -> Sequence[Any]:
-        done = (rich.TextColumn(words), rich.BarColumn(bar_width=WIDTH), rich.MofNCompleteColumn())
+        done = (rich.TextColumn(words), rich.BarColumn(bar_width=_room(WIDTH)), rich.MofNCompleteColumn())
         return *done, rich.TextColumn(SAID), rich.TimeRemainingColumn()
 
     with timed_log(words), _bar(columns) as bar:
@@ -152,7 +155,7 @@ def measuring_progress() -> Iterator[Callable[[told.Progress], None]]:
     """What a measurement calls as it goes on: rows done of all, the table, and the time left."""
 
     def columns(rich: Any) -> Sequence[Any]:
-        return rich.BarColumn(bar_width=WIDTH), rich.MofNCompleteColumn(), rich.TextColumn(SAID)
+        return rich.BarColumn(bar_width=_room(WIDTH)), rich.MofNCompleteColumn(), rich.TextColumn(SAID)
 
     with timed_log("measuring"), _bar(columns) as bar:
         yield (lambda _: None) if bar is None else _shown_rows(bar)
@@ -172,7 +175,7 @@ def stepping(names: list[str]) -> Iterator[Callable[[str], None]]:
     """What a study of several things calls as it goes on, with words that begin with the name of one of them."""
 
     def columns(rich: Any) -> Sequence[Any]:
-        done = (rich.BarColumn(bar_width=WIDTH), rich.MofNCompleteColumn())
+        done = (rich.BarColumn(bar_width=_room(WIDTH)), rich.MofNCompleteColumn())
         return *done, rich.TextColumn(SAID), rich.TimeElapsedColumn(), rich.TimeRemainingColumn()
 
     with timed_log(f"{len(names)} steps"), _bar(columns) as bar:
@@ -199,6 +202,15 @@ def _terminal() -> TextIO | None:
     return told if is_watched else None
 
 
+def _is_narrow() -> bool:
+    return shutil.get_terminal_size().columns < NARROW
+
+
+def _room(width: int) -> int:
+    """How wide a bar is where there is less room for words beside it."""
+    return min(width, 6) if _is_narrow() else width
+
+
 def _shown(bar: Any, objective: Objective, cluster_usd: float) -> PlanProgress:
     task = bar.add_task("searching", total=None, said="")
     begin_s = time.monotonic()
@@ -222,7 +234,8 @@ def _shown(bar: Any, objective: Objective, cluster_usd: float) -> PlanProgress:
             said = f"{best}; cutting stages, gap {100 * gap_frac:.2f} %"
         else:
             passed_s = time.monotonic() - begin_s
-            said = f"{tally.num_plans / passed_s if passed_s > 0 else 0.0:,.0f} plans/s, {best}"
+            pace = f"{tally.num_plans / passed_s if passed_s > 0 else 0.0:,.0f} plans/s"
+            said = best if _is_narrow() else f"{pace}, {best}"
             said += "; cutting stages" if num_done == num_all else ""
         bar.update(task, completed=num_done, total=num_all, said=said)
 

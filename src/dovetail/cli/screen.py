@@ -15,7 +15,7 @@ from dovetail.cli.verbosity import has_colour, verbosity
 from dovetail.report.plain import Record, versioned
 from dovetail.report.table import BLOCKS, WIDTH, Line, Table, lines, text_of
 
-MIN_WIDTH = 60
+MIN_WIDTH = 40
 STYLES = {"title": "bold", "header": "dim", "row": "", "note": ""}
 BARS = f"[{BLOCKS[1:]}]"
 
@@ -23,12 +23,12 @@ BARS = f"[{BLOCKS[1:]}]"
 def show_tables(tables: tuple[Table, ...]) -> None:
     if verbosity().is_quiet:
         tables = without_notes(tables)
+    width = max(MIN_WIDTH, min(WIDTH, shutil.get_terminal_size().columns)) if sys.stdout.isatty() else WIDTH
     if not has_colour(sys.stdout):
-        write(text_of(tables))
+        write(text_of(tables, width))
         return
     from rich.console import Console
 
-    width = max(MIN_WIDTH, min(WIDTH, shutil.get_terminal_size().columns))
     console = Console(highlight=False, width=width, force_terminal=True)
     try:
         print_styled(console, tables, width)

@@ -28,7 +28,7 @@ def simulate(
     SPEC is a file; options override what it says. Without one, give --model, --cluster and --plan.
     """
     from dovetail.api.simulated import simulated
-    from dovetail.cli.answers import show_answer
+    from dovetail.cli.answers import show_answer, tell_cluster
     from dovetail.cli.html import check_html
     from dovetail.cli.timeline import tell_timeline, timeline_files, timeline_record, write_step
     from dovetail.cli.verbosity import timed_log
@@ -37,6 +37,7 @@ def simulate(
     files = timeline_files(perfetto, ranks)
     if perfetto and request.forward_only:
         raise InvalidInput("a timeline is of a training step; leave out --forward-only or --perfetto")
+    tell_cluster(request.cluster, request.devices)
     with timed_log("simulated"):
         found = simulated(request, context=_around)
     written = write_step(files, found.outcome)

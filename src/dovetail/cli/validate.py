@@ -15,7 +15,9 @@ def validate(
     *,
     plot: Annotated[str, Option("Draw predicted against measured, as .svg.", "FILE")] = "",
     html: Html = "",
-    markdown: Annotated[bool, Option("Print it as Markdown; of all sets, docs/accuracy.md.", kind=FLAG)] = False,
+    markdown: Annotated[
+        bool, Option("Print it as Markdown; of all sets, benchmarks/results/accuracy.md.", kind=FLAG)
+    ] = False,
     as_json: AsJson = False,
 ) -> bool:
     """Compare predictions with measurements, set by set.

@@ -47,6 +47,13 @@ def names_cluster(text: str) -> bool:
     return full_cluster_name(text) in clusters or (sized is not None and full_cluster_name(sized["name"]) in clusters)
 
 
+def meant(name: str) -> str:
+    """Which cluster of the catalogue a short name without a size is; empty for any other name."""
+    found = full_cluster_name(name.strip())
+    is_short = name.strip() not in clusters and not is_file_name(name) and found in clusters
+    return found if is_short else ""
+
+
 def unsized_name(name: str) -> str:
     """The catalogue's name of a cluster that is named with its size; anything else as it is."""
     sized = _SIZED.fullmatch(name)

@@ -6,6 +6,8 @@ import dataclasses
 from pathlib import Path
 
 from dovetail.errors import InvalidInput, did_you_mean
+from dovetail.files.chip_names import full_name
+from dovetail.files.cluster_names import names_cluster
 from dovetail.files.entry import SECTIONS, is_file_name, opened
 from dovetail.files.inline_plan import SHORT_NAMES
 from dovetail.files.model import FORMAT_KEY, HUGGING_FACE_KEYS
@@ -27,7 +29,7 @@ SEARCH_KEYS = {"models", "weights", "stages", "keep"}
 
 
 def kind_of(name: str) -> str:
-    """The one catalogue that knows `name`, or what a file of that name describes."""
+    """The one catalogue that knows `name` or the beginning of it, or what a file of that name describes."""
     if is_file_name(name):
         return _kind_or_refusal(name)
     kinds = [kind for kind, registry in CATALOGUES.items() if name in registry]
@@ -37,6 +39,10 @@ def kind_of(name: str) -> str:
         return kinds[0]
     if Path(name).is_file():
         return _kind_or_refusal(name)
+    if full_name(name, "--kind chip") in chips:
+        return "chip"
+    if names_cluster(name):
+        return "cluster"
     known = {known for registry in CATALOGUES.values() for known in registry.names()}
     raise InvalidInput(f"no model, chip, cluster or plan is named {name!r}{did_you_mean(name, known)}")
 

@@ -51,7 +51,7 @@ def read_bytes(file: Path, where: str) -> bytes:
         with open(file, "rb") as stream:
             data = stream.read(_limit_bytes(file) + 1)
     except FileNotFoundError:
-        raise InvalidInput(f"there is no file {quoted(str(file))}{_near(file)}", where) from None
+        raise InvalidInput(f"there is no file {quoted(str(file))}{near_file(file)}", where) from None
     except PermissionError:
         raise InvalidInput(f"file {quoted(str(file))} may not be read; check its permissions", where) from None
     except (OSError, ValueError) as error:  # ValueError: a name that cannot be one, such as one with a NUL in it
@@ -104,19 +104,20 @@ def decoded(data: bytes, file: Path) -> str:
     return text
 
 
-def _near(file: Path) -> str:
+def near_file(file: Path) -> str:
     """The files beside a missing one that it may have been meant to name."""
     folder = file.parent
     try:
         with os.scandir(folder) as entries:
             names = [one_line(entry.name) for entry in islice(entries, MAX_SIBLINGS) if _is_visible(entry.name)]
     except (OSError, ValueError):
-        return f"; there is no folder {quoted(str(folder))} either{_near_folder(folder)}" if not folder.is_dir() else ""
+        return f"; there is no folder {quoted(str(folder))} either{near_folder(folder)}" if not folder.is_dir() else ""
     hint = did_you_mean(file.name, names)
     return hint if "did you mean" in hint else ""  # a list of whatever lies there says nothing
 
 
-def _near_folder(folder: Path) -> str:
+def near_folder(folder: Path) -> str:
+    """The folders beside a missing one that it may have been meant to name."""
     try:
         with os.scandir(folder.parent) as entries:
             names = [one_line(entry.name) for entry in islice(entries, MAX_SIBLINGS) if entry.is_dir()]
@@ -127,4 +128,4 @@ def _near_folder(folder: Path) -> str:
 
 
 def _is_visible(name: str) -> bool:
-    return name.endswith((*SUFFIXES, ".csv")) and not name.startswith(".")
+    return name.endswith((*SUFFIXES, ".csv", ".py", ".onnx", ".gz", ".et")) and not name.startswith(".")

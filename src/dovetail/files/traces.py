@@ -13,7 +13,7 @@ from pathlib import Path
 from dovetail.comm.trace.nodes import Rank, Traces
 from dovetail.errors import InvalidInput
 from dovetail.files.chakra import encoded, read_rank
-from dovetail.files.text import one_line, quoted, read_text
+from dovetail.files.text import near_folder, one_line, quoted, read_text
 from dovetail.files.written import check_writable, write_bytes, write_file
 from dovetail.units import MEBI, format_bytes
 
@@ -83,7 +83,7 @@ def _files(prefix: str) -> list[Path]:
         found = {int(match[1]) for name in os.listdir(folder) if (match := pattern.fullmatch(name))}
     except (OSError, ValueError) as error:
         reason = one_line(str(getattr(error, "strerror", "") or error)).lower()
-        raise InvalidInput(f"cannot list folder {quoted(str(folder))}: {reason}") from None
+        raise InvalidInput(f"cannot list folder {quoted(str(folder))}: {reason}{near_folder(folder)}") from None
     if not found:
         place = f"there is no trace {quoted(f'{stem}.0.et')} in {quoted(str(folder))}"
         raise InvalidInput(f"{place}; name what stands before .0.et")

@@ -14,7 +14,7 @@ from dovetail.errors import InvalidInput
 from dovetail.files.capture_cache import keep_capture, kept_capture
 from dovetail.files.entry import opened
 from dovetail.files.model import FORMAT_KEY, HUGGING_FACE_KEYS
-from dovetail.files.text import one_line, quoted
+from dovetail.files.text import near_file, one_line, quoted
 from dovetail.importers.content import config_key, file_key, recording_key
 from dovetail.importers.offline import offline
 from dovetail.importers.shapes import input_shapes
@@ -95,7 +95,7 @@ def _once(key: str, is_kept: bool, record: Callable[[], Captured]) -> Found:
 def _of_onnx(asked: CaptureJob, file: Path, tell: Tell) -> Found:
     _refuse(asked, "an ONNX file says its inputs", example_inputs="--inputs", seq_dim="--seq-dim")
     if not file.is_file():
-        raise InvalidInput(f"there is no file {quoted(str(file))}")
+        raise InvalidInput(f"there is no file {quoted(str(file))}{near_file(file)}")
     name = asked.name or one_line(file.stem)
     key = file_key(_digests(file), batch=asked.batch, seq=asked.seq, name=name) if asked.is_kept else ""
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 from dovetail.errors import DovetailError, InvalidInput, NotModelled
-from dovetail.files.text import one_line, quoted
+from dovetail.files.text import near_file, one_line, quoted
 from dovetail.importers.offline import no_network, offline
 from dovetail.importers.targets import CODE, blamed, factory_of
 from dovetail.workload.dispatched import DistributedStep, RankStep
@@ -76,7 +76,7 @@ def recorded_job(
     if not hasattr(os, "fork"):
         raise NotModelled("recording a distributed job starts a process by fork, which this system does not have")
     if target.is_script and not Path(target.name).is_file():
-        raise InvalidInput(f"there is no file {quoted(target.name)}")
+        raise InvalidInput(f"there is no file {quoted(target.name)}{near_file(Path(target.name))}")
     found = _Ranks(target, world_size, min(gpus_per_node, world_size), step, tell).recorded(
         ranks or (0,), is_whole=not ranks
     )

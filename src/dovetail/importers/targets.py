@@ -17,7 +17,7 @@ from typing import Any
 
 import dovetail
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
-from dovetail.files.text import one_line, quoted
+from dovetail.files.text import near_file, one_line, quoted
 
 CONFIG, ONNX, CODE = ".json", ".onnx", ".py"
 FILE_MODULE = "dovetail_captured_"  # what Python knows a file by that was named; its own name may be taken
@@ -71,7 +71,7 @@ def _from_name(name: str) -> ModuleType:
 
 def _from_file(file: Path) -> ModuleType:
     if not file.is_file():
-        raise InvalidInput(f"there is no file {quoted(str(file))}")
+        raise InvalidInput(f"there is no file {quoted(str(file))}{near_file(file)}")
     _importable(os.getcwd())
     _importable(str(file.resolve().parent))
     name = FILE_MODULE + "".join(letter if letter.isalnum() else "_" for letter in file.stem)

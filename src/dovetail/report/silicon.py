@@ -95,7 +95,12 @@ def silicon_tables(record: Record) -> tuple[Table, ...]:
 def _parts(title: str, unit: str, parts: dict[str, float]) -> Table:
     whole = sum(parts.values())
     rows = tuple(
-        (PART_LABELS[name], f"{part:,.1f}" if part < 100 else f"{part:,.0f}", f"{part / whole:.0%}", bar(part / whole))
+        (
+            PART_LABELS[name],
+            f"{part:,.1f}" if part < 100 else f"{part:,.0f}",
+            f"{100 * part / whole:.0f} %",
+            bar(part / whole),
+        )
         for name, part in parts.items()
     )
     return Table(title=title, columns=("part", unit, "share", ""), rows=rows, align="lrrl")

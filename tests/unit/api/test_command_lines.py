@@ -18,7 +18,7 @@ from dovetail.cli import main
             "no cluster is named '64xh100'; write it as h100x64",
         ),
         ("simulate --model llama3-8b --cluster h100x64 --plan fsdp", "fully sharded data parallelism is zero3"),
-        ("simulate --model llama3-8b --cluster h100x64", "--plan is missing; name one that `dovetail plans` lists"),
+        ("simulate --model llama3-8b --cluster h100x64", "--plan is missing; say --plan auto for the best one"),
         ("simulate --model meta-llama/Llama-3-8B --cluster h100x64 --tp 8", "nothing is downloaded; name one that"),
         (
             "simulate --model llama3-8b --cluster h100x64 --tp 8 --plan tp=4",

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from dovetail.report.table import BAR_WIDTH, WIDTH, Table, bar, lines, text_of
+from dovetail.report.table import BAR_WIDTH, BLOCKS, WIDTH, Table, bar, lines, text_of
 
 SENTENCE = "a sentence that is long enough to need a second line and then some more words to need a third one " * 2
 
@@ -54,12 +54,37 @@ def test_columns_move_closer_before_anything_is_cut():
     assert texts(table)[1] == f"  {'x' * 26} {'y' * 24} {'z' * 25}"
 
 
-def test_figures_are_never_cut_and_words_are():
+def test_nothing_is_cut_and_a_row_that_is_too_wide_becomes_a_list():
     row = ("1", "123,456.789 s", "+1,234.5 %", "a+word+longer+than+figures+are", "w" * 34, "and the last words go on")
-    [laid, *_] = texts(Table(title="t", rows=(row,), align="rrrrrl"))[1:]
-    assert laid.split()[:5] == ["1", "123,456.789", "s", "+1,234.5", "%"]
-    assert "..." in laid
-    assert len(laid) <= WIDTH
+    laid = texts(Table(title="t", rows=(row,), align="rrrrrl"))[1:]
+    assert [text.strip() for text in laid] == list(row)
+    assert not any("..." in text for text in laid)
+
+
+HEADS = ("stage", "layers", "weights", "gradients", "optimizer", "activations", "buffers", "total")
+
+
+def test_a_wide_table_with_few_rows_is_turned_in_a_narrow_terminal():
+    rows = tuple((str(i), "20", "4.2", "8.5", "1.6", "21.0", "0.4", "35.6") for i in range(4))
+    laid = [line.text for line in lines(Table(title="t", columns=HEADS, rows=rows, align="l" + "r" * 7), 60)]
+    assert laid[1].split() == ["stage", "0", "1", "2", "3"]
+    assert laid[6].split() == ["activations", "21.0", "21.0", "21.0", "21.0"]
+
+
+def test_names_are_broken_at_hyphens_and_only_where_words_do_not_fit():
+    rows = (("megatron-145.6b", "megatron", "145.6 B", "2,048", "Narayanan et al. 2021"),)
+    table = Table(title="t", columns=("model", "family", "parameters", "seq", "source"), rows=rows, align="llrrl")
+    wide, narrow = ([line.text for line in lines(table, width)] for width in (60, 52))
+    assert wide[2].split()[0] == "megatron-145.6b"
+    assert narrow[2].split()[0] == "megatron-"
+
+
+def test_bars_get_shorter_together():
+    rows = (("compute", "1", bar(1.0), "x"), ("rest", "2", bar(0.5), "y"))
+    laid = [line.text for line in lines(Table(title="t", rows=rows), 30)][1:]
+    full, half = (sum(c in BLOCKS[1:] for c in text) for text in laid)
+    assert full in (2 * half, 2 * half + 1)
+    assert full < BAR_WIDTH
 
 
 def test_a_name_with_control_characters_stays_on_its_line():

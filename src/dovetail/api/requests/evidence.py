@@ -133,7 +133,7 @@ def reproduce(
     refit: Annotated["bool", Option("Fit the declared compute scales again.", kind=FLAG)] = False,
     model: Annotated[
         "str | Sequence[str]",
-        Option("With phaze or wham: only this model; may be said again.", "NAME", REPEATED),
+        Option("With phaze or wham: only this model; may be repeated.", "NAME", REPEATED),
     ] = (),
     quick: Annotated[
         "bool", Option("With wham: prove, but do not schedule all designs; with phaze: no chips.", kind=FLAG)

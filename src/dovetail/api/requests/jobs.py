@@ -154,7 +154,7 @@ Cp = Annotated["Decision", _decision("Context parallel degree.")]
 Ep = Annotated["Decision", _decision("Expert parallel degree.")]
 Etp = Annotated["Decision", _decision("Expert tensor parallel degree.")]
 Sp = Annotated["bool | None", Option("Sequence parallelism beside tensor parallelism.", kind=SWITCH, no_form=NOT_YET)]
-Vpp = Annotated["Decision", _decision("Chunks of layers a stage: virtual pipeline, interleave.")]
+Vpp = Annotated["Decision", _decision("Chunks of layers per stage: virtual pipeline, interleave.")]
 Zero = Annotated["Decision", _decision("ZeRO stage: 0, 1, 2 or 3.")]
 Microbatch = Annotated["Decision", _decision("Samples of a microbatch.")]
 Recompute = Annotated["Decision", _decision("none, selective, norm-activation, selective-op or full.", "POLICY")]
@@ -283,7 +283,7 @@ def plan(
     limit: Annotated[
         "SupportsIndex",
         Option(
-            "Plans of which layers and recompute are set by stage, at the most; what stays open is said as a gap.",
+            "Plans of which layers and recompute are set by stage, at the most; what stays open is given as a gap.",
             "N",
             COUNT,
             no_form="a page answers within seconds",

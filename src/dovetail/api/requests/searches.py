@@ -94,7 +94,7 @@ Endpoint = Annotated[
 Area = Annotated[
     "str",
     Option(
-        "Silicon of a chip at the most, such as '600 mm2'; the base's where no limit is said, none in space phaze.",
+        "Silicon of a chip at the most, such as '600 mm2'; the base's without limits, none in space phaze.",
         "AREA",
         form="Chip area at most",
         placeholder="600 mm2",
@@ -103,7 +103,7 @@ Area = Annotated[
 Power = Annotated[
     "str",
     Option(
-        "Power of a chip with everything busy at the most, such as '300 W'; the base's where no limit is said, none in"
+        "Power of a chip with everything busy at the most, such as '300 W'; the base's without limits, none in"
         " space phaze.",
         "POWER",
         form="Chip power at most",
@@ -133,9 +133,9 @@ def mine(
     ],
     *,
     metric: Annotated["str", METRIC] = "throughput",
-    area: Annotated["str", Option("Silicon at the most, such as '606.68 mm2'; that, if nothing is said.", "AREA")] = "",
+    area: Annotated["str", Option("Silicon at the most, such as '606.68 mm2'; that, by default.", "AREA")] = "",
     power: Annotated[
-        "str", Option("Power with everything busy at the most, such as '280 W'; that, if nothing is said.", "POWER")
+        "str", Option("Power with everything busy at the most, such as '280 W'; that, by default.", "POWER")
     ] = "",
     algorithm: Annotated[
         "str",
@@ -181,15 +181,13 @@ def mine(
         "str",
         Option(
             "one design for all stages; mosaic: one for each kind of stage, every die within the limits; pooled: the"
-            " same, the limits kept on the mean over all devices. one, if nothing is said.",
+            " same, the limits kept on the mean over all devices. one, by default.",
             "one|mosaic|pooled",
         ),
     ] = "",
     keep: Annotated[
         "SupportsIndex | None",
-        Option(
-            "How many of the best designs of each kind of stage to choose from; 10, if nothing is said.", "N", COUNT
-        ),
+        Option("How many of the best designs of each kind of stage to choose from; 10, by default.", "N", COUNT),
     ] = None,
     replan: Annotated[
         "bool", Option("Say too which plan the planner would choose on the best chip.", kind=FLAG)
@@ -218,7 +216,7 @@ def mine(
     """Find the best chip to train a model, or several, and prove it.
 
     `spec` is a model (name, file, mapping or value), or a spec with models, a plan and a chip. `area` and `power` are
-    limits such as "606.68 mm2" and "280 W", which are also what holds if nothing is said. With `devices`, the planner
+    limits such as "606.68 mm2" and "280 W", which are also what holds by default. With `devices`, the planner
     is asked for a plan on so many chips, which `fix` and `forbid` may bind. `stages` is one, mosaic or pooled.
     """
     request = MineRequest.of_arguments(locals())

@@ -18,7 +18,7 @@ from dovetail.files.profiles.chakra_profile import read_chakra
 from dovetail.files.profiles.json_stream import members
 from dovetail.files.profiles.kineto import EVENTS, Events
 from dovetail.files.profiles.kineto_ops import profile_of
-from dovetail.files.text import is_file, one_line, quoted
+from dovetail.files.text import is_file, near_file, one_line, quoted
 from dovetail.hardware.measured import Profile
 from dovetail.units import GIBI, KIBI
 
@@ -82,7 +82,7 @@ def _opened(file: Path) -> Iterator[BinaryIO]:
             else:
                 yield plain
     except FileNotFoundError:
-        raise InvalidInput(f"there is no file {quoted(str(file))}") from None
+        raise InvalidInput(f"there is no file {quoted(str(file))}{near_file(file)}") from None
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise InvalidInput("this is no whole gzip file; it ends early or is damaged") from None
     except (OSError, ValueError) as error:

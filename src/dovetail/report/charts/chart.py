@@ -30,6 +30,12 @@ class Chart:
     figure: Figure
     table: Table
 
+    def _repr_svg_(self) -> str:
+        """What a notebook shows, in light and dark."""
+        from dovetail.report.charts.adaptive import adaptive_svg
+
+        return adaptive_svg(self)
+
     def __post_init__(self) -> None:
         assert self.name.replace("-", "").isalnum(), f"a chart's name is letters and dashes; got {self.name!r}"
         assert self.alt, f"{self.name}: a chart says in words what it shows"

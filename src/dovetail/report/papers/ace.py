@@ -20,8 +20,8 @@ UTILISATION = (
 DIFFERENCES = (
     "ResNet-50's scale is not physical: at 787 GFLOP an iteration it asks for about 1 PFLOP/s, 8 times the NPU's peak."
     " The paper's NPU must have computed much faster against its network than its stated parameters say.",
-    "One scale meets two numbers a workload, so that one of the two tests anything. DLRM's is hardly determined: 0.5 to"
-    " 1.0 and 1.3 to 1.65 all meet both, so that no scale (1.0) would do, with a worse average.",
+    "One scale meets two numbers per workload, so that one of the two tests anything. DLRM's is hardly determined:"
+    " 0.5 to 1.0 and 1.3 to 1.65 all meet both, so that no scale (1.0) would do, with a worse average.",
     "GNMT's sentence length is the catalogue's, 50; the paper does not say its own.",
     "The improved DLRM loop gains nothing here: the exchange it does not wait for is already hidden.",
     "Power is 9 % low. Area meets the paper as one constant, the share of an SRAM macro that is cells, was set so.",
@@ -162,7 +162,7 @@ def _checks(record: Record) -> Table:
     )
     note = (
         "T1 to T3 as the paper has them, nothing fitted (the knees of T3 by thresholds of ours); T4 within 5 %,"
-        " one compute scale a workload"
+        " one compute scale per workload"
     )
     return Table(
         title="ACE: ours beside the paper's",

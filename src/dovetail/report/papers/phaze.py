@@ -124,7 +124,7 @@ def phaze_tables(record: Record) -> tuple[Table, ...]:
     """`record` as `phaze_record` gives it."""
     terms = dict.fromkeys(one["terms"] for one in record["models"])
     by_terms = {name: [one for one in record["models"] if one["terms"] == name] for name in terms}
-    title = "PHAZE's claims beside ours, 1,024 devices and 4,096 sequences a step; times as good"
+    title = "PHAZE's claims beside ours, 1,024 devices and 4,096 sequences per step; times as good"
     first = [claims_table(title, "paper", record["claims"])]
     if record["by_paper_mapper"]:
         first.append(_by_mapper(record))
