@@ -126,7 +126,7 @@ def test_more_of_a_resource_never_takes_longer(resource: str, plan: Plan, factor
 @settings(max_examples=15)
 @given(data=st.data(), factor=st.floats(1.0, 4.0))
 def test_more_of_a_resource_never_slows_any_schedule(resource: str, data: st.DataObject, factor: float) -> None:
-    """Decision 100; of all resources, `python -m benchmarks.monotonicity`."""
+    """Decision 98; of all resources, `python -m benchmarks.monotonicity`."""
     plan, cluster, graph = data.draw(pipelined()), cluster_of(4), graph_of("llama3-8b")
     own_s, better_s = steps_s(graph, plan, (cluster, better(cluster, resource, factor)))
     assert better_s <= own_s * (1 + 1e-9)  # style: a tolerance
