@@ -187,7 +187,8 @@ def copies(assembly: Assembly, run: IntArray) -> Comm:
     if isinstance(offload, NoOffload):
         return Comm(exposed_s=np.zeros(len(run)), hidden_s=np.zeros(len(run)))
     plan_rows, (runs, rows) = np.arange(len(run)), (assembly.group.runs, assembly.group.rows)
-    waits_s = columns.forward_s + columns.backward_s - columns.works.forward.time_s - columns.works.backward.time_s
+    works = columns.works
+    waits_s = (columns.forward_s - works.forward.time_s) + (columns.backward_s - works.backward.time_s)
     waited_s = assembly.num_passes * waits_s[columns.work_of, run]
     copied_s = 2 * assembly.num_passes * offload.activations_s(runs, rows)[plan_rows, run]
     landed_s = offload.gradients_s(runs, rows)[plan_rows, run]

@@ -44,7 +44,7 @@ from dovetail.cli import main
         ("simulate --spec examples/llama3-70b-512xh100.yaml", "a spec file stands alone, without an option before it"),
         ("sweep --model llama3-8b --cluster h100x8 --plan zero3 --over workload.lora.targets=q_proj", "go with a rank"),
         ("network all-reduce --cluster h100x64 --size 1GB", "here it is --topology dgx-h100x64"),
-        ("show H100", "did you mean h100-sxm"),
+        ("show H100", "say which: h100-pcie, h100-sxm"),
     ],
 )
 def test_a_strangers_line_is_refused_in_one_helpful_line(line, told, capsys):

@@ -193,7 +193,7 @@ def test_a_layer_pattern_is_names_and_how_many_of_each_follow_each_other(write):
     ("pattern", "message"),
     [
         ("[[sliding_attention, 0]]", "layer_types: sliding_attention needs a count of at least 1; got 0"),
-        ("[sliding]", "layer_types: no layer type is named 'sliding'; known: full_attention, sliding_attention"),
+        ("[sliding]", "layer_types: no layer type is named 'sliding'; did you mean sliding_attention?"),
         ("[[5, sliding_attention]]", "must be a name, or a name and a count such as [name, 5]"),
         ("[dense]", "layer_types: no layer type is named 'dense'"),
     ],

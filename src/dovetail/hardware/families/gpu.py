@@ -56,7 +56,7 @@ def gpu_calibration(clock_hz: float, host_slower: float = 1.0) -> Calibration:
 GPU_CALIBRATION = gpu_calibration(REFERENCE_CLOCK_HZ)  # of the H100 and H200
 # Of the runs that intervals rest on, those of a generation that has no part in the fit.
 GPU_LEFT_OUT = LeftOut(
-    spread_frac=0.15, measured_on="139 published steps of Blackwell, none of whose products it was fitted on"
+    spread_frac=0.135, measured_on="139 published steps of Blackwell, none of whose products it was fitted on"
 )
 families.register("gpu")(
     Family(
