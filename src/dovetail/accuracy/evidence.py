@@ -50,10 +50,10 @@ class Interval:
 
     @property
     def bounds(self) -> str:
-        return bounds_words(self.lower_s, self.upper_s)
+        return format_bounds(self.lower_s, self.upper_s)
 
 
-def bounds_words(lower_s: float, upper_s: float) -> str:
+def format_bounds(lower_s: float, upper_s: float) -> str:
     """The ends of an interval, to the digits that are known: three where it is narrow, else two."""
     num_digits = 3 if upper_s <= (1 + WELL_KNOWN_FRAC) ** 2 * lower_s else 2
     lower, upper = (format_rounded_s(end_s, num_digits) for end_s in (lower_s, upper_s))

@@ -24,7 +24,7 @@ from dovetail.workload.optimizers import optimizers, update_operator_names
 PHASES = {"forward": Phase.FORWARD, "input-grad": Phase.INPUT_GRAD, "weight-grad": Phase.WEIGHT_GRAD}
 ALIASES = {"gemm": "matmul", "mm": "matmul", "bmm": "matmul", "conv": "convolution"}
 PRODUCTS = ("linear", "matmul", "expert_linear", "recurrent_linear")
-# Options that one operator alone makes anything of, by what `Asked` calls them.
+# Options that one operator alone makes anything of, by the names of the request's fields.
 _OPTIONS = {
     "heads": ("--heads", "attention"),
     "kv_heads": ("--kv-heads", "attention"),

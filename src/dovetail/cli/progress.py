@@ -59,7 +59,11 @@ def search_progress(objective: Objective, cluster_usd: float, framework: str = "
     """What a search calls as it goes on: grids done, plans per second, the best so far and the time left are shown."""
 
     def columns(rich: Any) -> Sequence[Any]:
-        done = (rich.TextColumn(framework or "searching"), rich.BarColumn(bar_width=_room(20)), rich.MofNCompleteColumn())
+        done = (
+            rich.TextColumn(framework or "searching"),
+            rich.BarColumn(bar_width=_room(20)),
+            rich.MofNCompleteColumn(),
+        )
         return *done, rich.TextColumn(SAID), rich.TimeRemainingColumn()
 
     with _bar(columns) as bar:

@@ -18,7 +18,7 @@ from dovetail.files.residuals import load_residuals
 from dovetail.hardware.heterogeneous import devices_label
 from dovetail.report.charts.chart import Chart, axis, layout, said
 from dovetail.report.charts.palette import ORANGE, PALE, SERIES
-from dovetail.report.charts.published import Asked, published_scatter
+from dovetail.report.charts.published import Prediction, published_scatter
 from dovetail.report.labels import percent
 from dovetail.report.table import Table
 from dovetail.units import format_s
@@ -54,7 +54,7 @@ def trusted(state: State) -> Trusted:
         lacking=found.lacking,
         charts=(
             published_scatter(
-                load_published_runs(), Asked(name=what, step_s=float(result.step.step_s), interval=bounds)
+                load_published_runs(), Prediction(name=what, step_s=float(result.step.step_s), interval=bounds)
             ),
             errors_chart(rows, found.rows, result.cluster.num_devices, found.half_width, what),
         ),

@@ -45,7 +45,7 @@ def cluster_pair(cluster: AnyCluster) -> Pair:
     return "Cluster", ". ".join(pools)
 
 
-def plan_in_words(plan: Plan) -> str:
+def format_plan(plan: Plan) -> str:
     """The decisions of a plan, each named: what `labels.plan_in_brief` abbreviates."""
     words = [f"{name} {plan.degree(axis)}" for axis, name in DEGREES.items() if plan.degree(axis) > 1]
     words += [f"context exchanged by {exchange_in_brief(plan)}"] if exchange_in_brief(plan) else []

@@ -164,7 +164,7 @@ def turned_in_brief(question: JointQuestion, system: dict[str, float]) -> str:
     return ", ".join([system_in_brief(system), *more])
 
 
-def system_in_words(question: JointQuestion, system: dict[str, float]) -> str:
+def format_system(question: JointQuestion, system: dict[str, float]) -> str:
     """What `turned_in_brief` abbreviates, each part named: what a winner is called where it is first met."""
     tensor, rows, cols, vector, lanes = (shown(system[name]) for name in CORES)
     turned = {knob.name for knob in question.space.knobs if len(knob.values) > 1}
@@ -193,7 +193,7 @@ def page_sentence(report: CodesignReport) -> str:
         limits = ", itself beyond the limits," if beyond(report.question.budget, report.base) else ""
         better = gain(gain_frac(report.best, report.base, report.weights))
         gained = f" is {better} over {base}{limits} with its best plan"
-    return f"{message}{gained}. Each device has {system_in_words(report.question, report.best.system)}"
+    return f"{message}{gained}. Each device has {format_system(report.question, report.best.system)}"
 
 
 def codesigned_figures(report: CodesignReport) -> Figures:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dovetail.accuracy.chance import Predicted, chance_shorter_frac
-from dovetail.accuracy.evidence import bounds_words, interval_of
+from dovetail.accuracy.evidence import format_bounds, interval_of
 from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.heterogeneous import chip_names
@@ -339,7 +339,7 @@ def _row(
 def _bounds(record: Record) -> str:
     if record["interval_lower_s"] is None:
         return ""
-    return bounds_words(record["interval_lower_s"], record["interval_upper_s"])
+    return format_bounds(record["interval_lower_s"], record["interval_upper_s"])
 
 
 def _shown(value: Any) -> str:

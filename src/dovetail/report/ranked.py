@@ -29,7 +29,7 @@ WHOLE_WORDS = {
 }
 
 
-def whole_words(question: Question) -> str:
+def format_behind(question: Question) -> str:
     """What a plan is behind by, after "how much"."""
     if question.quantile.is_median:
         return WHOLE_WORDS[question.objective.aspect]
@@ -71,7 +71,7 @@ def ranking_list(
     plans = [one.candidate.plan for one in found.ranking]
     choices = {name: said for name, said in _CHOICES.items() if any(said(plan) for plan in plans)}
     brief = {name: _recompute_in_short if name == "rec." else said for name, said in choices.items()}
-    whole = whole_words(found.question)
+    whole = format_behind(found.question)
     has_figure = found.question.objective_name != "time"
     ranking = FigureList(
         key="ranking",

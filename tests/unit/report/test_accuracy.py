@@ -74,7 +74,7 @@ def test_amounts_are_said_in_their_unit(value, unit, words):
 
 def test_the_page_has_limits_of_validity_beside_the_tables():
     page = accuracy_page(validation_record(FOUND), is_whole=True)
-    assert page.startswith("# How accurate is it?\n")
+    assert page.startswith("# Accuracy, every table\n")
     assert "| fine | h200-sxm | 2 | 1.0 | 1.0 | 1.0 | +0.0 | MAPE 5 | ok |\n" in page
     assert "| a<b> | k | row 0 | 1.0 ms | 2.0 ms | +100.0 |\n" in page
     assert "## Where these figures hold, and where they do not" in page

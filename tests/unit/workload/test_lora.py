@@ -123,7 +123,7 @@ def test_a_step_with_adapters_is_shorter_and_smaller(plan):
 
 
 def test_a_plan_with_adapters_needs_fewer_devices():
-    kept = {
+    kept: dict[str, Any] = {
         "model": "llama3-70b",
         "cluster": "h100",
         "devices": 8,
@@ -169,7 +169,7 @@ def test_a_model_with_biases_keeps_them_frozen():
     assert not [name for name in rows(graph, Phase.WEIGHT_GRAD) if name.endswith(":db")]
 
 
-SPEC = {
+SPEC: dict[str, Any] = {
     "workload": {"model": "llama3-8b", "global_batch": 16, "seq": 1024, "lora": {"rank": 8, "targets": ["q_proj"]}},
     "cluster": "h100x8",
     "plan": {"zero_stage": 3, "data_parallel": 8},

@@ -47,7 +47,9 @@ LOOKS = {
     "lane": (SKY, ""),
 }
 CORE_PARTS = ("tensor", "vector", "vector_memory", "buffer", "register", "control")
-STACK_MM = (7.75, 11.87)  # footprint of an HBM2 stack (SK hynix; 92 mm2); stacks are beside the die and not of its area
+# An HBM stack's outline is about 8 x 12 mm: an estimate that no source here states. It is for the eye alone: stacks are
+# beside the die, and no area, cost or time is made of them.
+STACK_MM = (7.75, 11.87)
 BY_COMPONENT = "dovetail"  # the area model whose parts are drawn
 UNCORE_PARTS = ("sram", "noc", "hbm", "link")
 GAP_MM, STACK_GAP_MM, DIE_GAP_MM = 5.0, 0.8, 0.3
@@ -257,7 +259,7 @@ def floorplan(chip: Chip, baseline: Chip | None = None) -> tuple[Chart, ...]:
         annotations=[
             *(_words(x, y, text, anchor) for x, y, text, anchor in texts),
             *_labels(placed, px_per_mm),
-            *_stack_words(plans[0]),
+            *_stack_labels(plans[0]),
             _words(5, low_mm - 1.4, "10 mm", "top"),
         ],
         xaxis={**axes, "range": [-1, end_mm + 1]},
@@ -351,7 +353,7 @@ def _outline(box: Box, shift: float) -> Figure:
     return {"type": "rect", "x0": left + shift, "x1": right + shift, "y0": bottom, "y1": top, "line": line}
 
 
-def _stack_words(plan: Floorplan) -> Iterator[Figure]:
+def _stack_labels(plan: Floorplan) -> Iterator[Figure]:
     if plan.stacks:
         left, bottom, right, top = plan.stacks[0]
         x_mm = (left + right) / 2 - plan.box[0]

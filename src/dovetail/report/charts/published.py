@@ -33,15 +33,15 @@ class MeasuredRun:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """The present question: what it is called, its prediction, and its interval."""
+class Prediction:
+    """The step that was asked about: its name, the time predicted, and its interval."""
 
     name: str
     step_s: float
     interval: Interval
 
 
-def published_scatter(runs: Sequence[MeasuredRun], asked: Asked | None = None) -> Chart:
+def published_scatter(runs: Sequence[MeasuredRun], asked: Prediction | None = None) -> Chart:
     """Both axes logarithmic; on the diagonal both agree, in the band they are within a tenth."""
     assert runs, "there are published runs"
     sizes = Counter(one.residual.publisher for one in runs)
@@ -121,7 +121,7 @@ def _dots(name: str, colour: str, symbol: str, runs: Sequence[MeasuredRun]) -> F
     }
 
 
-def _here(asked: Asked) -> Figure:
+def _here(asked: Prediction) -> Figure:
     """At its prediction on both axes, with the interval of what would be measured."""
     return {
         "type": "scatter",

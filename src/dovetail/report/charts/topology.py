@@ -104,7 +104,7 @@ def _shown(count: int, most: int) -> int:
     return count if count <= most else most - 1
 
 
-def _link_words(part: Dimension | UnitGraph) -> str:
+def _link_label(part: Dimension | UnitGraph) -> str:
     if isinstance(part, UnitGraph):
         return part.name
     return f"{part.name}: {format_rate(part.link.bandwidth_bytes_per_s, 'B/s')} per device"
@@ -116,7 +116,7 @@ def _grid(inner: _Part, part: Dimension, stride: int, level: int) -> _Part:
     step_x, step_y = ((inner.wide + 1.0, 0.0), (0.0, inner.high + 1.0), (inner.wide + PLANE_GAP, 0.0))[min(level, 2)]
     copies = [inner.moved(place * step_x, place * step_y, place * stride) for place in range(num)]
     links = [link for copy in copies for link in copy.links]
-    words = _link_words(part)
+    words = _link_label(part)
     is_plane = level >= 2  # of a third dimension, links of the devices on top are drawn, around the planes
     highest = max(y for _, _, y in inner.devices)
     firsts = [one for one in inner.devices if not is_plane or (one[2] == highest and one[1] in (0.0, inner.wide))]
@@ -166,7 +166,7 @@ def _switched(inner: _Part, part: Dimension | UnitGraph, stride: int, level: int
     is_full = kind == "fully-connected"
     top = inner.high + (1.0 if is_leaf else 1.5) + (0.12 * num if is_full and is_leaf else 0.0)
     links = [link for copy in copies for link in copy.links]
-    words = _link_words(part)
+    words = _link_label(part)
     tops = [place * step + inner.wide / 2 for place in range(num)]
     base = inner.high + (0.1 if is_leaf else 0.36 if inner.boxes else 0.2)
     members = [tuple(number for number, _, _ in copy.devices) for copy in copies]

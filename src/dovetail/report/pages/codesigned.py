@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from dovetail.evaluate import Infeasible, evaluate
 from dovetail.hardware.chip import Chip
-from dovetail.report.asked import model_pair, plan_in_words
+from dovetail.report.asked import format_plan, model_pair
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.convergence import convergence
 from dovetail.report.charts.floorplan import area_by_part, floorplan, power_by_part
@@ -86,11 +86,11 @@ def asked_of(question: JointQuestion, metric: str, network: str) -> Iterator[tup
     sizes = sorted({int(value) for knob in question.space.knobs if knob.name == "num_devices" for value in knob.values})
     yield "Cluster", f"{' or '.join(f'{size:,}' for size in sizes)} devices joined by {network}"
     yield "Objective", f"{metric}, with the best plan of each model on each system"
-    limits = [f"{name} at most {number(limit)} {unit}" for name, limit, unit in limit_words(question.budget)]
+    limits = [f"{name} at most {number(limit)} {unit}" for name, limit, unit in set_limits(question.budget)]
     yield "Limits", "; ".join(limits) or "none"
 
 
-def limit_words(budget: Budget) -> Iterator[tuple[str, float, str]]:
+def set_limits(budget: Budget) -> Iterator[tuple[str, float, str]]:
     """Limits that are set: what, how much, and in which unit."""
     words = {
         "area_mm2": ("area of one chip", "mm2"),
@@ -154,7 +154,7 @@ def step_sections(report: CodesignReport) -> tuple[Section, ...]:
         found.append(
             Section(
                 title=f"One step of {case.name} on it",
-                sentences=(f"The plan: {plan_in_words(own.plan)}; {format_s(outcome.step.step_s)} per step.",),
+                sentences=(f"The plan: {format_plan(own.plan)}; {format_s(outcome.step.step_s)} per step.",),
                 charts=tuple(replace(chart, name=chart.name + ending) for chart in charts),
             )
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from dovetail.hardware.template import Design, template_chip
-from dovetail.report.asked import model_pair, plan_in_words
+from dovetail.report.asked import format_plan, model_pair
 from dovetail.report.charts.convergence import convergence
 from dovetail.report.charts.designs import designs_compared
 from dovetail.report.charts.floorplan import area_by_part, floorplan, power_by_part
@@ -24,11 +24,11 @@ def mined_page(report: MinedReport) -> Page:
     best = report.best[0]
     return Page(
         title=report.name or report.tasks[0].name,
-        sentence=f"{sentence(report).replace(str(best.design), design_in_words(best.design), 1)}.",
+        sentence=f"{sentence(report).replace(str(best.design), format_design(best.design), 1)}.",
         cards=_cards(report),
         asked=(
             *(model_pair(task.workload) for task in report.tasks),
-            *(("Plan", f"{task.name}: {plan_in_words(task.plan)}") for task in report.tasks),
+            *(("Plan", f"{task.name}: {format_plan(task.plan)}") for task in report.tasks),
             ("Open", f"{report.mined.num_points:,} designs built on {report.base}"),
             ("Objective", report.metric_name),
             ("Limits", f"{report.limits.area_mm2:g} mm2 and {report.limits.power_w:g} W per chip"),
@@ -59,7 +59,7 @@ def _drawn(report: MinedReport) -> tuple[Section, ...]:
     return (Section(title="The chip, drawn", charts=charts),) if charts else ()
 
 
-def design_in_words(design: Design) -> str:
+def format_design(design: Design) -> str:
     """What the short form abbreviates, each part named."""
     return (
         f"{design.num_tensor:,} tensor cores of {design.num_rows} x {design.num_cols} and {design.num_vector:,} vector"
@@ -91,7 +91,7 @@ def _cards(report: MinedReport) -> tuple[Card, ...]:
         Card(
             label="The chip",
             value=str(best.design),
-            note=f"{design_in_words(best.design)}, for {of_what}, by {report.metric_name}",
+            note=f"{format_design(best.design)}, for {of_what}, by {report.metric_name}",
         ),
         Card(label=f"Over {report.base}", value=gain(report.gain_frac(best, report.reference))),
         Card(label="Area", value=f"{best.area_mm2:.1f} mm2", note=f"of {report.limits.area_mm2:g}"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dovetail.report.asked import cluster_pair, constraint_pairs, model_pair, plan_in_words
+from dovetail.report.asked import cluster_pair, constraint_pairs, format_plan, model_pair
 from dovetail.report.charts.convergence import convergence
 from dovetail.report.charts.plan_scatter import plans_scatter
 from dovetail.report.charts.plans import plans_compared
@@ -52,7 +52,7 @@ def planned_page(
     first, *others = outcome_sections(found.best)
     return Page(
         title=told.name or headline.title,
-        sentence=f"{_in_words(found, sentence(found, told.residuals))}.",
+        sentence=f"{_full_sentence(found, sentence(found, told.residuals))}.",
         cards=(*outcome_cards(found.best), _proof_card(found)),
         asked=(
             *asked_pairs(found.best, has_plan=False),
@@ -60,7 +60,7 @@ def planned_page(
             *constraint_pairs(found.question.constraints),
         ),
         sections=(
-            replace(first, title="The best plan, drawn", sentences=(f"The plan: {plan_in_words(found.best.plan)}.",)),
+            replace(first, title="The best plan, drawn", sentences=(f"The plan: {format_plan(found.best.plan)}.",)),
             *others,
             *_sure(found, told, runs),
             Section(
@@ -91,10 +91,10 @@ def _sure(found: Choice, told: PlanReportContext, runs: Sequence[MeasuredRun]) -
     return sure_sections(found.best, told.residuals, runs, interval)
 
 
-def _in_words(found: Choice, brief: str) -> str:
+def _full_sentence(found: Choice, brief: str) -> str:
     """The answer with the best plan in words, as it is met here first."""
     plan = found.best.plan
-    return brief.replace(plan_in_brief(plan), plan_in_words(plan), 1)
+    return brief.replace(plan_in_brief(plan), format_plan(plan), 1)
 
 
 def trail_of(found: Choice, history: Sequence[Mark]) -> Trail:

@@ -8,12 +8,12 @@ from dovetail.accuracy.evidence import CONFIDENCE_FRAC, Interval, interval_of
 from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.heterogeneous import chips_of, devices_label
-from dovetail.report.asked import cluster_pair, model_pair, plan_in_words
+from dovetail.report.asked import cluster_pair, format_plan, model_pair
 from dovetail.report.charts.elasticities import elasticities
 from dovetail.report.charts.memory_time import memory_over_time
 from dovetail.report.charts.network_use import network_use
 from dovetail.report.charts.pipeline import pipeline_timeline
-from dovetail.report.charts.published import Asked, MeasuredRun, published_scatter
+from dovetail.report.charts.published import MeasuredRun, Prediction, published_scatter
 from dovetail.report.charts.roofline import operators_roofline
 from dovetail.report.charts.stage_memory import memory_by_stage
 from dovetail.report.charts.stage_time import time_by_stage
@@ -63,7 +63,7 @@ def outcome_page(
 
 def asked_pairs(result: Outcome | Infeasible, *, has_plan: bool = True) -> tuple[tuple[str, str], ...]:
     """The job of one step."""
-    plan = (("Plan", plan_in_words(result.plan)),) if has_plan else ()
+    plan = (("Plan", format_plan(result.plan)),) if has_plan else ()
     limit = f"{format_bytes(result.memory.limit_bytes)} of memory usable per device"
     return (model_pair(result.workload), cluster_pair(result.cluster), *plan, ("Limit", limit))
 
@@ -101,7 +101,7 @@ def sure_sections(
     if not residuals or outcome.workload.is_forward_only:
         return ()
     found = interval or interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals)
-    asked = Asked(name=_what(outcome), step_s=outcome.step.step_s, interval=found)
+    asked = Prediction(name=_what(outcome), step_s=outcome.step.step_s, interval=found)
     charts = (published_scatter(runs, asked),) if runs else ()
     sentence = f"The step takes {found.bounds} with a probability of {percent(CONFIDENCE_FRAC, 0)}, {found.evidence}."
     return (Section(title="How sure this is", sentences=(sentence,), charts=charts),)

@@ -26,7 +26,7 @@ from dovetail.report.charts.chunks import chunks_over_time
 from dovetail.report.charts.floorplan import area_by_part, floorplan, floorplan_of, power_by_part
 from dovetail.report.charts.parallel_coordinates import Coordinate, importances, parallel_coordinates
 from dovetail.report.charts.plan_scatter import PlanPoint, pareto_front, points_scatter
-from dovetail.report.charts.published import Asked, MeasuredRun, published_scatter
+from dovetail.report.charts.published import MeasuredRun, Prediction, published_scatter
 from dovetail.report.charts.scales import even_marks, filled_in, log_marks, written
 from dovetail.report.charts.topology import collective_topology, drawn_network, step_topology
 from dovetail.report.table import Table
@@ -295,7 +295,9 @@ def run(name: str, measured_s: float, predicted_s: float) -> MeasuredRun:
 
 def test_published_runs_lie_where_both_seconds_say_and_the_question_has_its_place():
     runs = [run("a", 1.0, 1.1), run("bb", 2.0, 1.8), run("cc", 5.0, 5.0)]
-    asked = Asked(name="mine", step_s=3.0, interval=Interval(lower_s=2.0, upper_s=4.5, num_rows=3, evidence="three"))
+    asked = Prediction(
+        name="mine", step_s=3.0, interval=Interval(lower_s=2.0, upper_s=4.5, num_rows=3, evidence="three")
+    )
     one = published_scatter(runs, asked)
     traces = {trace["name"]: trace for trace in check_chart(one)}
     assert traces["lab 1"]["x"] == [1.0]
