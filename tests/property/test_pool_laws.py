@@ -277,7 +277,7 @@ def test_memory_of_each_stage_is_held_against_its_own_part():
 
 
 def test_a_search_tells_its_best_and_its_bound_as_it_goes_on():
-    told: list[tuple[float, ...]] = []
+    told: list[tuple[Any, ...]] = []
     space, on = SMALL, mixed(part("dgx-h100", 4), part("dgx-a100", 4))
     found = search_plans_on_pools(
         workload(12),
@@ -288,7 +288,7 @@ def test_a_search_tells_its_best_and_its_bound_as_it_goes_on():
         cluster_usd=2.0,
         progress=lambda *all_: told.append(all_),
     )
-    cutting = [one for one in told if len(one) == 5]
+    cutting = [one for one in told if len(one) == 6]
     assert cutting
     scores, bounds_s = [one[3] for one in cutting], [one[4] for one in cutting]
     assert scores == sorted(scores, reverse=True)
