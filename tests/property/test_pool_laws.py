@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from functools import cache
 from itertools import permutations, product
+from typing import Any
 
 import numpy as np
 import pytest
