@@ -137,8 +137,8 @@ def planned(request: PlanRequest, context: SearchContext, plan_file: str = "") -
     by_place = _runnable(found, job, request)
     best = of_best(found, by_place) if isinstance(found, Choice) else ()
     bests = _framework_bests(found, job, request, context)
-    names = _launchable(request, best, bests)
-    commands = commands_of(request, names, plan_file) if request.is_expressible() else ()
+    framework, is_own = _launchable(request, best, bests)
+    commands = commands_of(request, framework, plan_file, is_own=is_own) if request.is_expressible() else ()
     report_context = PlanReportContext(
         name=job.name,
         residuals=tuple(load_residuals()),
@@ -340,12 +340,18 @@ def _framework_notes(found: Choice | NothingFits, job: OpenJob, request: PlanReq
     return (f"kept to plans that {words} runs as printed{differs}",)
 
 
-def _launchable(request: PlanRequest, best: tuple[Runnable, ...], bests: tuple[FrameworkBest, ...]) -> tuple[str, ...]:
-    """Frameworks to go on with, the fastest first."""
+def _launchable(request: PlanRequest, best: tuple[Runnable, ...], bests: tuple[FrameworkBest, ...]) -> tuple[str, bool]:
+    """The framework to go on with, "" for none, and whether it runs a plan of its own in place of the best."""
     if request.framework:
-        return (framework_of_request(request)[0],)
-    able = [one for one in bests if one.candidates]
-    return tuple(one.framework for one in sorted(able, key=lambda one: one.candidates[0].score)) or runners(best)
+        return framework_of_request(request)[0], False
+    able = [
+        one.framework
+        for one in sorted((one for one in bests if one.candidates), key=lambda one: one.candidates[0].score)
+    ]
+    exact = {one.framework for one in best if not one.refusal and not one.differs}
+    for name in (*(name for name in able if name in exact), *(runners(best) if not able else ())):
+        return name, False
+    return (able[0], True) if able else ("", False)
 
 
 def check_objective(name: str) -> None:
@@ -452,15 +458,22 @@ def _runnable(found: Choice | NothingFits, job: OpenJob, request: PlanRequest) -
     )
 
 
-def commands_of(request: PlanRequest, frameworks: tuple[str, ...], plan_file: str) -> tuple[str, ...]:
-    """What takes the plan on from here with the first of `frameworks`, after what writes it where that was not done."""
+def commands_of(request: PlanRequest, framework: str, plan_file: str, *, is_own: bool) -> tuple[str, ...]:
+    """What takes the plan on from here, after what writes it where that was not done; then what launches it.
+
+    Where `framework` cannot run the plan (`is_own`), its own best is written first, to a file of its own.
+    """
     file, decided = shlex.quote(plan_file or PLAN_FILE), tuple(OPTIONS)  # which the plan that was found keeps
     words = request.words(LaunchRequest, but=(*decided, "framework", "framework_version"))
     version = f" --framework-version {request.framework_version}" if request.framework_version else ""
-    launches = (f"dovetail launch {words} --plan {file} --framework {name}{version}" for name in frameworks[:1])
-    writes = f"dovetail plan {request.words(PlanRequest, but=('top',))} --plan-file {PLAN_FILE}"
+    plans = f"dovetail plan {request.words(PlanRequest, but=('top',))}"
+    launched, launches = f"{framework}.yaml" if is_own else file, []
+    if is_own:
+        launches.append(f"{plans} --framework {framework} --plan-file {launched}")
+    if framework:
+        launches.append(f"dovetail launch {words} --plan {launched} --framework {framework}{version}")
     return (
-        *(() if plan_file else (writes,)),
+        *(() if plan_file else (f"{plans} --plan-file {PLAN_FILE}",)),
         f"dovetail simulate {request.words(SimulateRequest, but=decided)} --plan {file}",
         *launches,
     )

@@ -56,8 +56,17 @@ def test_a_strangers_line_is_refused_in_one_helpful_line(line, told, capsys):
 
 def test_commands_that_follow_a_plan_leave_out_the_choices_that_it_keeps():
     request = PlanRequest(model="llama3-8b", cluster="h100x64", tp="4,8", sp=True, tokens="15T", price="2.5 $/h")
-    plan, simulate = commands_of(request, (), "")
+    plan, simulate = commands_of(request, "", "", is_own=False)
     assert "--tp 4,8" in plan
     assert "--sp" in plan
     assert "--tp" not in simulate
     assert simulate.endswith("--tokens 15T --price '2.5 $/h' --plan plan.yaml")
+
+
+def test_a_framework_that_cannot_run_the_best_plan_is_launched_with_its_own():
+    request = PlanRequest(model="llama3-8b", cluster="h100x64")
+    *_, plan, launch = commands_of(request, "megatron-lm", "best.yaml", is_own=True)
+    assert plan.endswith("--framework megatron-lm --plan-file megatron-lm.yaml")
+    assert launch.endswith("--plan megatron-lm.yaml --framework megatron-lm")
+    *_, launch = commands_of(request, "torchtitan", "best.yaml", is_own=False)
+    assert launch.endswith("--plan best.yaml --framework torchtitan")
