@@ -31,7 +31,7 @@ def ui(
     opens: Annotated[bool, Option("Open the page in the browser.", kind=FLAG, flag="--open")] = False,
     as_json: Annotated[bool, Option("Print the address as JSON, for programs.", kind=FLAG, flag="--json")] = False,
 ) -> None:
-    """Explore in the browser: plan, change the hardware, compare, search.
+    """Explore in the browser: plan, hardware, chip, network, search.
 
     Pages are served by this machine alone, from what is installed: nothing is loaded from or told to anyone else.
     The address that is printed has a token in it, without which nobody gets in. Ends with Ctrl-C.

@@ -43,14 +43,14 @@ LIMITS = """## Where these figures hold, and where they do not
   figures rest on.
 - **Fitted on what is shown.** Constants were chosen with these rows in view. Fitted to four fifths of a table and
   judged on the rest (`dovetail calibrate` on it), attention comes to 4.9 %, vector operators to 4.1 %, convolutions to
-  10.0 % and fp8 products to 7.5 %; that tries constants, not the form of the equations.
+  10.1 % and fp8 products to 7.5 %; that tries constants, not the form of the equations.
   [What an operator costs](../../docs/model/operators.md) gives each formula's range.
 - **Power is one card's.** Thirteen loads of one H200; [power](../../docs/model/power.md) names the loads it misses.
 - **Arrays are exact for compute only.** The closed forms equal SCALE-Sim's cycles with unlimited memory bandwidth.
 - **Clusters are validated on published runs, with their software read from their publishers.** Constants were looked at
   on the same rows ([what published rows rest on](../../docs/decisions/0019-published-rows-and-their-software.md)):
-  expect new publishers to come out worse. Mixtures of experts are the weakest: 15 % on Megatron-Bridge's 71 rows,
-  20 % on SimuMax's 4. Publishers move too: of 38 configurations that Megatron-Bridge lists for several of its releases,
+  expect new publishers to come out worse. Mixtures of experts are the weakest: 11 % on Megatron-Bridge's 71 rows,
+  17 % on SimuMax's 4. Publishers move too: of 38 configurations that Megatron-Bridge lists for several of its releases,
   the fastest and the slowest differ by 4 % in the median and by 10 % or more in 8.
 """
 
