@@ -10,6 +10,7 @@ from typing import Any
 from dovetail.errors import DovetailError
 from dovetail.evaluate import memory_use, trial, with_host
 from dovetail.hardware.heterogeneous import AnyCluster
+from dovetail.parallel.frameworks import framework_name
 from dovetail.parallel.levers import Trial
 from dovetail.parallel.plan import RECOMPUTE_POLICIES, Plan
 from dovetail.parallel.pools import usable_by_stage
@@ -70,9 +71,15 @@ class Launched:
         return not any(map(_is_recompute, self.launch.missing))
 
     @property
+    def _as_run(self) -> tuple[Workload, Plan]:
+        """What runs, with the buffers and copies of the framework that runs it."""
+        workload, plan = as_run(self.workload, self.plan, self.launch.missing)
+        return workload, replace(plan, framework=framework_name(self.launch.framework))
+
+    @property
     def fits(self) -> bool:
         """Whether what runs fits; one that cannot run does not."""
-        workload, plan = as_run(self.workload, self.plan, self.launch.missing)
+        workload, plan = self._as_run
         try:
             pieces = shard(workload.training_graph(), plan)
             use = memory_use(pieces, workload.precision, *usable_by_stage(plan, self.cluster))
@@ -83,7 +90,7 @@ class Launched:
     @property
     def trial(self) -> Trial:
         """What runs takes and needs; raises where that is not modelled or cannot run."""
-        workload, plan = as_run(self.workload, self.plan, self.launch.missing)
+        workload, plan = self._as_run
         return trial(workload.training_graph(), self.cluster, plan, workload.precision)
 
 

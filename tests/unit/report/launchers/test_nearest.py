@@ -8,6 +8,7 @@ import pytest
 
 from dovetail.evaluate import Outcome, evaluate
 from dovetail.hardware.clusters import clusters
+from dovetail.parallel.frameworks import framework_name
 from dovetail.parallel.plan import Overlap, Plan
 from dovetail.report.launchers.fallbacks import as_run
 from dovetail.report.launchers.frameworks import launchers
@@ -55,6 +56,7 @@ def test_a_recompute_without_words_becomes_the_fastest_that_fits(framework):
         rival = replace(plan, recompute=(other,), recompute_layers=())
         said = launchers[framework](WORKLOAD, CLUSTER, rival)
         workload, as_launched = as_run(WORKLOAD, rival, said.missing)
+        as_launched = replace(as_launched, framework=framework_name(framework))
         outcome = evaluate(workload, CLUSTER, as_launched, has_changes=False)
         assert not isinstance(outcome, Outcome) or outcome.step.step_s >= cost.step_s
 
@@ -64,6 +66,7 @@ def test_the_cost_is_that_of_simulating_what_runs():
     launch = launchers["deepspeed"](workload, CLUSTER, plan)
     [cost] = costs(launch, workload, CLUSTER, plan)
     _, run = as_run(workload, plan, launch.missing)
+    run = replace(run, framework=framework_name("deepspeed"))
     assert (run.interleave, run.layers_per_stage) == (1, ())
     here, there = (
         evaluate(workload, CLUSTER, plan, has_changes=False),
