@@ -47,7 +47,7 @@ def run_of(row: Row) -> PublishedRun:
     if row.lacking:
         raise NotModelled(f"incomplete: {', '.join(row.lacking)} not given")
     if row.says("notes", "LoRA"):
-        raise NotModelled("low-rank adapters are not modelled")
+        raise NotModelled("low-rank adapters whose rank and targets are not given")
     stack = stack_of(row)
     plan = plan_of(row, stack)
     sample = Sample(
