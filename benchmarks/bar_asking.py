@@ -6,8 +6,8 @@ The lines are those of the dated records; each is typed again, and must answer o
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
-import re
 import shlex
 import tempfile
 from collections.abc import Iterator
@@ -19,8 +19,9 @@ from dovetail.cli import main
 
 ISSUE = 26
 ROOT = Path(__file__).resolve().parents[1]
-RECORDS = tuple(ROOT / "docs" / "protocols" / f"2026-11-17-{name}-command-lines.md" for name in ("forty", "forty-more"))
-ROW = re.compile(r"\| \d+ \| `dovetail (?P<words>.+?)` \| (?P<code>\d) \|")
+RECORDS = tuple(
+    ROOT / "docs" / "protocols" / f"2026-11-17-{name}-command-lines.csv" for name in ("forty", "forty-more")
+)
 NUM_LINES = 40
 LENGTHS = (2048, 8192, 32_768, 131_072)
 POLICIES = ("none", "selective", "full")
@@ -32,7 +33,8 @@ def bars() -> Iterator[Bar]:
 
 
 def _lines(record: Path) -> Bar:
-    rows = [(match["words"], int(match["code"])) for match in ROW.finditer(record.read_text(encoding="utf-8"))]
+    with record.open(encoding="utf-8", newline="") as file:
+        rows = [(row["line"].removeprefix("dovetail "), int(row["exit_code"])) for row in csv.DictReader(file)]
     wrong = [words for words, code in rows if not _is_helpful(words, code)]
     return Bar(
         name=f"command lines of a stranger, answered or refused in one line ({record.stem})",
