@@ -37,11 +37,15 @@ def bare_equations(page: Path) -> list[str]:
     return found
 
 
+def glossary_heads() -> list[str]:
+    """What stands before the first colon of every item of the glossary, in its order."""
+    page = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
+    return re.findall(r"^- ([^:]+): ", page, re.MULTILINE)
+
+
 def glossary_words() -> list[str]:
     """The words of the glossary, in its order; `plain, code` are two."""
-    page = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
-    cells = re.findall(r"^\| ([^|]+?) \|", page, re.MULTILINE)
-    return [word.strip("*` ") for cell in cells for word in cell.split(",")]
+    return [word.strip("*` ") for head in glossary_heads() for word in head.split(",")]
 
 
 @cache
@@ -50,9 +54,12 @@ def options_of() -> dict[str, set[str]]:
     page = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
     parts = re.split(r"^## dovetail ?(.*)$", page, flags=re.MULTILINE)
     shared = re.search(r"^Every command takes .*$", page, re.MULTILINE)
+    of_job = re.search(r"^Job options are .*$", page, re.MULTILINE)
     assert shared is not None
-    sections_of = zip(parts[1::2], parts[2::2], strict=True)
-    return {name: set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text + shared[0])) for name, text in sections_of}
+    assert of_job is not None
+    texts = dict(zip(parts[1::2], parts[2::2], strict=True))
+    whole = {name: text + shared[0] + (of_job[0] if "\nJob options, " in text else "") for name, text in texts.items()}
+    return {name: set(re.findall(r"(?<![\w-])--[a-z][\w-]*", text)) for name, text in whole.items()}
 
 
 def wrong_commands(text: str) -> list[str]:

@@ -12,7 +12,15 @@ import pytest
 from dovetail import __version__
 from dovetail.api.measured_sets import QUICK
 from dovetail.files.measurements import SHIPPED
-from tests.page_rules import FENCE, bare_equations, glossary_words, sections, unknown_names, wrong_commands
+from tests.page_rules import (
+    FENCE,
+    bare_equations,
+    glossary_heads,
+    glossary_words,
+    sections,
+    unknown_names,
+    wrong_commands,
+)
 
 ROOT = Path(__file__).resolve().parent.parent
 DECISIONS = ROOT / "docs" / "decisions"
@@ -150,8 +158,7 @@ def test_every_equation_says_what_it_is_valid_for_and_where_it_comes_from(page):
 
 
 def test_the_glossary_has_every_word_once_in_order_and_those_of_the_style():
-    page = (ROOT / "docs" / "reference" / "glossary.md").read_text(encoding="utf-8")
-    words = re.findall(r"^\| \*\*(.+?)\*\*", page, re.MULTILINE)
+    words = [found[1] for head in glossary_heads() if (found := re.match(r"\*\*(.+?)\*\*", head))]
     plain = [re.sub(r"[^a-z0-9 ]", "", word.lower()) for word in words]
     assert plain == sorted(set(plain))
     assert set(glossary_words()) >= set(OF_STYLE)

@@ -1,9 +1,8 @@
 """Every name at the surface is made of words of the glossary: options, keys of JSON and of specs, what Python exports.
 
-A name is cut at `_`, `-` and where CamelCase begins a word. A word is known where it, or what is left of it without
-an ending of `ENDINGS`, is a word of a headword of docs/reference/glossary.md: of a table of words, of "Units and
-affixes", or of "Plain words". Values (names of a catalogue, of a policy, of a unit) are not meant, nor the keys of
-files that are another tool's.
+A name is cut at `_`, `-` and where CamelCase begins a word. A word is known where it, or what is left of it without an
+ending of `ENDINGS`, is a word of a headword of docs/reference/glossary.md, or of plain_words.txt. Values (names of a
+catalogue, of a policy, of a unit) are not meant, nor the keys of files that are another tool's.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from dovetail.files.job import _workload_shape
 from dovetail.files.model import _model_shape
 from dovetail.files.plan import _plan_shape
 from dovetail.files.schema import Shape
-from tests.page_rules import ROOT, glossary_words, options_of
+from tests.page_rules import ROOT, glossary_heads, glossary_words, options_of
 
-PAGE = ROOT / "docs" / "reference" / "glossary.md"
+PLAIN_WORDS = ROOT / "tests" / "plain_words.txt"
 OTHERS_FILES = ("dovetail.files.phaze_dp",)  # PHAZE's own format
 # What may follow a known word, and what then stands for the ending: axes is axis, dies is die, sliding is slide.
 ENDINGS = (("ies", "y"), ("es", "is"), ("es", ""), ("s", ""), ("ing", ""), ("ing", "e"), ("ed", ""), ("ed", "e"))
@@ -55,18 +54,16 @@ def stems(word: str) -> Iterator[str]:
 
 @cache
 def headwords() -> frozenset[str]:
-    """Every word of the glossary's headwords: first cells of its tables, and its lists."""
-    page = PAGE.read_text(encoding="utf-8")
-    cells = re.findall(r"^\| ([^|]+?) \|", page, re.MULTILINE)
-    texts = [*cells, *plain_words()]
+    """Every word of the glossary's headwords, and the plain words."""
+    texts = [*glossary_heads(), *plain_words()]
     whole = {word for text in texts for word in re.findall(r"[a-z0-9]+", text.lower())}  # ZeRO is one word
     return frozenset(whole | {word for text in texts for word in words_of(text)})
 
 
 def plain_words() -> list[str]:
-    """The list of plain words: the paragraph that ends the page."""
-    section = PAGE.read_text(encoding="utf-8").partition("## Plain words\n")[2]
-    return [word.strip() for word in section.strip().split("\n\n")[-1].removesuffix(".").replace("\n", " ").split(",")]
+    """Everyday English, and words that mean what they mean in Megatron-LM, PyTorch, NCCL and ISCA papers."""
+    listed = PLAIN_WORDS.read_text(encoding="utf-8")
+    return [word.strip() for word in listed.strip().removesuffix(".").replace("\n", " ").split(",")]
 
 
 @cache
@@ -125,7 +122,7 @@ def test_every_name_at_the_surface_is_made_of_words_of_the_glossary() -> None:
     found = unknown_words()
     way_out = (
         "use the word that Megatron-LM, PyTorch, NCCL or a paper has; where that is a new word here, give it a row in "
-        "docs/reference/glossary.md; everyday English goes into its list of plain words"
+        "docs/reference/glossary.md; everyday English goes into tests/plain_words.txt"
     )
     assert not found, f"{len(found)} words are not in the glossary ({way_out}):\n" + "\n".join(found)
 

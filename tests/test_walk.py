@@ -12,8 +12,8 @@ from tests.source_tree import PACKAGE, Module, source_modules
 
 ROOT = Path(__file__).resolve().parent.parent
 WALK = ROOT / "docs" / "reference" / "walk.md"
-# a module, and behind it, in the same or the next cell, names that it defines
-NAMED = re.compile(r"`((?:\w+/)*\w+\.py)`([ \t]*\|?(?:[ \t]*`[A-Za-z_]\w*`)+)")
+# a module, and behind it names that it defines
+NAMED = re.compile(r"`((?:\w+/)*\w+\.py)`((?:\s+`[A-Za-z_]\w*`)+)")
 
 
 def walk() -> str:
@@ -119,7 +119,7 @@ def test_the_walk_names_what_of_the_edges_asks_the_model_itself():
     asking = {
         path for path, module in known.items() if path.startswith(("cli/", "explorer/")) and imported(module) & asked
     }
-    told = re.search(r"modules also ask the model themselves:\s(.*?)\n\n", walk(), re.DOTALL)
+    told = re.search(r"modules call the model directly:\s(.*?)\n\n", walk(), re.DOTALL)
     assert told
     assert asking == set(re.findall(r"`((?:cli|explorer)/\w+\.py)`", told[1]))
 
@@ -133,5 +133,5 @@ def test_neighbours_of_a_row_stand_before_those_that_import_them():
 
 def test_a_function_that_is_not_there_is_found():
     known = modules()
-    page = "| `evaluate.py` | `evaluate` `guess` | `other` |\n`parallel/plan.py` `Plan`, `parallel/gone.py` `x`"
+    page = "`evaluate.py` `evaluate`\n  `guess`: `other`\n`parallel/plan.py` `Plan`, `parallel/gone.py` `x`"
     assert missing_names(page, known) == ["evaluate.py has no guess", "parallel/gone.py has no x"]

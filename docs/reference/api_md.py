@@ -25,6 +25,7 @@ ANSWERS = (
     "Entry", "Progress", "SavedAnswer",
 )  # fmt: skip
 VALUES = ("Model", "Chip", "Cluster", "Plan", "DovetailError", "InvalidInput", "NotModelled")
+ON_JOBS = ("simulate", "compare", "sweep", "plan", "launch")  # calls on a model, a cluster and a plan
 # What stands behind the names in signatures.
 GIVEN = {
     "Spec": "a spec file, or a mapping with its keys",
@@ -32,17 +33,17 @@ GIVEN = {
     "SpecLike": "a spec, or a model alone",
     "ClusterLike": 'a catalogue name, with its size or without ("h100x512"), a file, a mapping, or a `Cluster`',
     "PlanLike": 'a catalogue name, "tp=8,pp=4", "auto", a file, a mapping, or a `Plan`',
-    "Decision": "a number or a word; for `plan` also several, in a list",
-    "ChipLike": "a catalogue name or the beginning of one, a file, a mapping, or a `Chip`",
-    "SupportsIndex": "a whole number, of Python or NumPy",
+    "Decision": "a number or a word; for `plan` also a list",
+    "ChipLike": "a catalogue name or its beginning, a file, a mapping, or a `Chip`",
+    "SupportsIndex": "an integer of Python or NumPy",
     "Tell": "a function that takes a `Progress`",
-    "Record": "a dict of plain values, as JSON has them; [JSON](json.md) lists the keys",
+    "Record": "a dict with the keys of [JSON](json.md)",
 }
 INTRODUCTION = """# Python
 
 Generated from signatures and docstrings by `make bless`; do not edit. [Use Dovetail from
-Python](../howto/use-from-python.md) shows how. Arguments are the options of [the command](cli.md), by the same words
-and with the same defaults; `help(dovetail.simulate)` has types, `help(dovetail.Planning)` the members of an answer.
+Python](../howto/use-from-python.md) shows how. Arguments have the names and defaults of [the command's](cli.md) options;
+`help(dovetail.simulate)` gives types, `help(dovetail.Planning)` the members of an answer.
 """
 
 
@@ -51,6 +52,7 @@ def page() -> str:
     parts = [INTRODUCTION, "## What arguments may be\n"]
     parts.append("".join(f"- `{name}`: {words}\n" for name, words in GIVEN.items()))
     parts.append("## Calls\n")
+    parts.append(f"`JOB` stands for `{', '.join(_of_job())}`.\n")
     parts.append("".join(_call(name) for name in CALLS))
     parts.append("## Answers\n")
     parts.append("".join(_answer(name) for name in ANSWERS))
@@ -72,8 +74,18 @@ def _call(name: str) -> str:
         is_starred = each.kind is inspect.Parameter.VAR_POSITIONAL
         is_named = is_named or is_starred
         names.append(f"*{each.name}" if is_starred else each.name)
+    if name in ON_JOBS:
+        names = [each for each in names if each not in _of_job()]
+        first = next(place for place, each in enumerate(names) if each.startswith("*")) + 1
+        names.insert(first, "JOB")
     answer = _unquoted(str(signature.return_annotation)).strip("'")
     return f"- `{name}({', '.join(names)}) -> {answer}`: {_first(call)}\n"
+
+
+def _of_job() -> list[str]:
+    """Arguments that all calls on a job have, named once."""
+    first, *others = (inspect.signature(getattr(api, name)).parameters for name in ON_JOBS)
+    return [name for name in first if name != "spec" and all(name in other for other in others)]
 
 
 def _unquoted(text: str) -> str:

@@ -31,19 +31,20 @@ SMALL = (
 )
 INTRODUCTION = """# The command
 
-Generated from `--help` by `make bless`; do not edit. `dovetail COMMAND --help` says more: arguments, defaults, examples
-and exit codes. [The spec file](spec-file.md) has the keys of a spec, [JSON](json.md) those of answers.
+Generated from `--help` by `make bless`; do not edit. `dovetail COMMAND --help` explains arguments, defaults, examples and
+exit codes. Keys are listed for [spec files](spec-file.md) and [JSON](json.md).
 
-Answers go to standard output, all else to standard error. Tables fit 80 columns. Bars are shown on terminals alone, and
-so is colour: `--no-color`, `NO_COLOR` or `CLICOLOR=0` take it away there, `CLICOLOR_FORCE=1` has it everywhere.
-`dovetail completion` has shells complete commands, options and the names of the catalogues.
+Answers go to standard output, everything else to standard error. Tables fit 80 columns. Progress bars and colour appear on
+terminals only; `--no-color`, `NO_COLOR` or `CLICOLOR=0` disables colour, `CLICOLOR_FORCE=1` forces it.
+`dovetail completion` completes commands, options and catalogue names in a shell.
 
-Pages, pictures, timelines and tables that a command draws of its answer (`--html`, `--plot`, `--perfetto`, `--csv`) are
-written anew each time. Files to go on with, such as specs, plans, chips, launch scripts and captured models, are never
-written over without `--force`.
+Reports of an answer (`--html`, `--plot`, `--perfetto`, `--csv`) are overwritten. Specs, plans, chips, launch scripts and
+captured models are overwritten with `--force` only.
 """
 
 
+ON_JOBS = ("simulate", "compare", "sweep", "plan", "launch")  # commands on a model, a cluster and a plan
+ANSWER_OPTIONS = ("--html", "--json")  # of the answer, not of the job
 OPTION_LINE = re.compile(r"^  (-[^\n]*?)  +(\S[^\n]*(?:\n {10,}\S[^\n]*)*)", re.MULTILINE)
 
 
@@ -55,19 +56,27 @@ def options_in(help_text: str) -> list[tuple[str, str]]:
 
 
 def command_page(helps: dict[str, str]) -> str:
-    """Every command with what it does and its options; those that all of them have are named once."""
+    """Every command with what it does and its options; those of all commands, and those of a job, are named once."""
     named = {
         name: [re.findall(r"--[a-z][\w-]*", option) for option, _ in options_in(text)] for name, text in helps.items()
     }
     flat = {name: [option for options in found for option in options] for name, found in named.items()}
     shared = [option for option in flat["dovetail simulate"] if all(option in found for found in flat.values())]
-    parts = [INTRODUCTION, f"Every command takes {', '.join(f'`{option}`' for option in shared)}.\n"]
+    of_job = [option for option in flat["dovetail simulate"] if all(option in flat[f"dovetail {on}"] for on in ON_JOBS)]
+    of_job = [option for option in of_job if option not in shared and option not in ANSWER_OPTIONS]
+    parts = [INTRODUCTION, f"Every command takes {_listed(shared)}.\n", f"Job options are {_listed(of_job)}.\n"]
     for name, help_text in helps.items():
         usage = help_text.partition("\n")[0].removeprefix("Usage: ")
         summary = " ".join(help_text.split("\n\n")[1].split())
-        listed = ", ".join(f"`{option}`" for option in flat[name] if option not in shared)
+        is_job = name.removeprefix("dovetail ") in ON_JOBS
+        own = [option for option in flat[name] if option not in shared and not (is_job and option in of_job)]
+        listed = f"{'Job options, ' if is_job else ''}{_listed(own)}"
         parts.append(f"## {name}\n\n`{usage}`: {summary}\n" + (f"\n{listed}\n" if listed else ""))
     return "\n".join(parts)
+
+
+def _listed(options: list[str]) -> str:
+    return ", ".join(f"`{option}`" for option in options)
 
 
 def test_the_command_reference_is_what_help_says(dovetail, bless):

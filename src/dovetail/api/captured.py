@@ -49,7 +49,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Capture(Answer):
-    """A captured model: give it, or its `model`, wherever a model is taken; `captured` is what was understood of it.
+    """A recorded model, which calls take as `model`; `captured` is its analysis.
 
     `remarks` are on the capture itself, such as that it could not be kept; what was assumed of the model is in
     `model.notes`. With a chip, `steps` has the step that its code takes there; then a model that was not recognised

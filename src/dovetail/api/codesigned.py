@@ -30,7 +30,7 @@ from dovetail.search.codesign.joint import Standing
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Codesign(Answer):
-    """The best system and what proves it, or that none is within the limits: `outcome` is the report's own value.
+    """The best system with its proof, or that none is within the limits.
 
     `history` is what the search told as it went on.
     """

@@ -51,7 +51,7 @@ Through = Callable[[Sequence[Any]], Iterable[Any]]  # tells of progress while it
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Comparison(Answer):
-    """Jobs beside each other: `jobs` have the model's own values, `rows` are for a table or a data frame."""
+    """Several jobs in one table: `jobs` are values, `rows` plain data."""
 
     jobs: tuple[ComparedJob, ...]
     title: str

@@ -43,7 +43,7 @@ from dovetail.store import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Front(Answer):
-    """All systems that no other beats, or that none is within the limits: `outcome` is the report's own value."""
+    """The Pareto front, or that no system is within the limits."""
 
     outcome: FrontReport | NoSystem
     history: tuple[FrontStanding, ...]

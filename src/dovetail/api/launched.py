@@ -37,7 +37,7 @@ OTHER_NAMES = {  # of frameworks, as people say them
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class LaunchScript(Answer):
-    """What starts a run, and where it differs from the plan: `outcome` is the report's own value."""
+    """A launch script, and where it differs from the plan."""
 
     outcome: Launch
     job: Job

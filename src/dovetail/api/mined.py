@@ -20,7 +20,7 @@ from dovetail.search.mining.answers import ChipAnswer, NothingInside
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Mining(Answer):
-    """The best chips and what proves them, or why there is none: `outcome` is the report's own value."""
+    """The best chips with their proof, or why there is none."""
 
     outcome: MinedReport | Unfit | NoDesign
     call: str

@@ -53,7 +53,7 @@ Ask = tuple[Network, float, Endpoint]  # a point of a sweep
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Collective(Answer):
-    """How long a collective takes, once or for every point of a sweep: `outcome` has the network's own values."""
+    """The time of a collective, or of every point of a sweep."""
 
     outcome: tuple[NetworkAnswer, ...]
     request: NetworkRequest

@@ -31,7 +31,7 @@ PASSES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Operator(Answer):
-    """What one operator costs on one chip: `outcome` is the model's own value."""
+    """The cost of one operator on one chip."""
 
     outcome: OpAnswer
     call: str

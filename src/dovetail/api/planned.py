@@ -54,7 +54,7 @@ PLAN_FILE = "plan.yaml"  # in the commands that are shown, where none was writte
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Planning(Answer):
-    """The best plans of a space and what proves them, or that none fits: `outcome` is the search's own value."""
+    """The best plans of a space with their proof, or that none fits."""
 
     outcome: Choice | NothingFits
     job: OpenJob

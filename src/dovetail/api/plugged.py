@@ -10,7 +10,7 @@ from dovetail.files.plugins import load_plugin
 
 @in_python
 def use_plugin(*files: str | PathLike[str]) -> tuple[str, ...]:
-    """Take in Python files with chips, models, operators, costs or collectives of your own.
+    """Load Python files that register chips, models, operators, costs or collectives.
 
     A plugin is code: it runs with your rights, at once. What it registers can be named from then on, in every call of
     this process and in the workers of its searches, and is what comes back, such as ("chip my-chip",). A file that was

@@ -44,7 +44,7 @@ Standing: TypeAlias = "PlanStanding | MiningStanding | JointStanding | FrontStan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far a call is: `task` names what is done, `words` say how far in a line.
+    """Progress of a call: `task` is the present task, `words` the state in one line.
 
     `num_all` is 0 where nobody can tell yet. `standing` is the search's own account, with the best so far and the
     bound; there is none while something else than a search goes on.

@@ -33,7 +33,7 @@ LEAST_TIME_S = 1e-3  # style: a bound; a search has not begun in less
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class BlockSchedule(Answer):
-    """When every operator of a block runs, and on how many cores: `outcome` is the scheduler's own value."""
+    """When every operator of a block runs, and on how many cores."""
 
     outcome: CoreSchedule
     model: str

@@ -40,7 +40,7 @@ AUTO = "auto"  # in place of a plan: the planner's best
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Simulation(Answer):
-    """What one training step does, or that its plan does not fit: `outcome` is the model's own value."""
+    """The prediction of one training step, or that its plan does not fit."""
 
     outcome: Outcome | Infeasible
     name: str = ""

@@ -62,7 +62,7 @@ def _appraised(context: SearchContext) -> Appraisal:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Validation(Answer):
-    """How far predictions are off, set by set: `outcome` is the comparison's own value.
+    """Errors of predictions, set by set.
 
     `earlier` are records of runs that were named as files; every one of `profiles` is a set too, and so is every one
     of `logs`, training runs beside the prediction of their jobs. `traces` have whole steps that no job was named for.

@@ -25,7 +25,7 @@ def studies(
     html: Html = "",
     as_json: AsJson = False,
 ) -> None:
-    """List what a store holds: studies, how far each is, its best.
+    """List the studies of a store: progress and best of each.
 
     A study is one question put to one version of the model. A newer version starts a new one: numbers are never mixed.
     """

@@ -72,7 +72,7 @@ def take_in(
     force: Annotated[bool, Option("Write over traces that stand.", kind=FLAG)] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Write an ASTRA-sim 1.0 text workload as Chakra traces, one a rank."""
+    """Write an ASTRA-sim 1.0 text workload as Chakra traces, one per rank."""
     from dovetail.cli.trace import convert
 
     convert(workload, prefix, topology, is_forced=force, as_json=as_json)

@@ -61,7 +61,7 @@ BY_SOURCE = {"0.1.0+e1a7acc25bdb": 1, "0.1.0+a3ace3156e19": 1}
 
 
 def model_version() -> str:
-    """The version, a hash of the source that predictions follow from, and one of the plugins: two alike agree.
+    """The release, a hash of the model's source and one of the plugins: equal versions predict the same.
 
     A plugin that was changed is another model.
     """

@@ -125,7 +125,7 @@ def capture(
         Option("Keep captures under a hash of all that decides them, and take them from there.", kind=SWITCH),
     ] = True,
 ) -> "Capture":
-    """Take a model as another tool has it: nothing is downloaded, no weight is held, no GPU is needed.
+    """Record a model of another tool: no download, no weights in memory, no GPU.
 
     `model` is a PyTorch module, a function that builds one, a configuration of Hugging Face, or a name as the command
     has it: package.module:factory, file.py:factory, a config.json or a model.onnx. `example_inputs` is what the module
@@ -187,7 +187,7 @@ def studies(
         "SupportsIndex | None", Option("How many rows of --study to show; 10, if left out.", "N", COUNT)
     ] = None,
 ) -> "Studies":
-    """What a store holds: studies, how far each is, its best.
+    """The studies of a store: progress and best of each.
 
     `store` is a file that a search was given by `store=`. `study` is one of them, by the beginning of its key: all it
     was asked by, every row checked, and the `top` best rows, 10 if left out.
