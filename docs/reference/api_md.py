@@ -42,8 +42,8 @@ GIVEN = {
 INTRODUCTION = """# Python
 
 Generated from signatures and docstrings by `make bless`; do not edit. [Use Dovetail from
-Python](../howto/use-from-python.md) shows how. Arguments have the names and defaults of [the command's](cli.md) options;
-`help(dovetail.simulate)` gives types, `help(dovetail.Planning)` the members of an answer.
+Python](../howto/use-from-python.md) shows how. Arguments have the names and defaults of [the command's](cli.md)
+options; `help(dovetail.simulate)` gives types, `help(dovetail.Planning)` the members of an answer.
 """
 
 

@@ -31,15 +31,15 @@ SMALL = (
 )
 INTRODUCTION = """# The command
 
-Generated from `--help` by `make bless`; do not edit. `dovetail COMMAND --help` explains arguments, defaults, examples and
-exit codes. Keys are listed for [spec files](spec-file.md) and [JSON](json.md).
+Generated from `--help` by `make bless`; do not edit. `dovetail COMMAND --help` explains arguments, defaults, examples
+and exit codes. Keys are listed for [spec files](spec-file.md) and [JSON](json.md).
 
-Answers go to standard output, everything else to standard error. Tables fit 80 columns. Progress bars and colour appear on
-terminals only; `--no-color`, `NO_COLOR` or `CLICOLOR=0` disables colour, `CLICOLOR_FORCE=1` forces it.
+Answers go to standard output, everything else to standard error. Tables fit 80 columns. Progress bars and colour appear
+on terminals only; `--no-color`, `NO_COLOR` or `CLICOLOR=0` disables colour, `CLICOLOR_FORCE=1` forces it.
 `dovetail completion` completes commands, options and catalogue names in a shell.
 
-Reports of an answer (`--html`, `--plot`, `--perfetto`, `--csv`) are overwritten. Specs, plans, chips, launch scripts and
-captured models are overwritten with `--force` only.
+Reports of an answer (`--html`, `--plot`, `--perfetto`, `--csv`) are overwritten. Specs, plans, chips, launch scripts
+and captured models are overwritten with `--force` only.
 """
 
 
