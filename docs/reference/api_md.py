@@ -43,7 +43,8 @@ INTRODUCTION = """# Python
 
 Generated from signatures and docstrings by `make bless`; do not edit. [Use Dovetail from
 Python](../howto/use-from-python.md) shows how. Arguments have the names and defaults of [the command's](cli.md)
-options; `help(dovetail.simulate)` gives types, `help(dovetail.Planning)` the members of an answer.
+options; `help(dovetail.simulate)` gives types, `help(dovetail.Planning)` the members of an answer. An answer's
+`outcome` is the model's value.
 """
 
 

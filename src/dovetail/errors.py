@@ -14,7 +14,7 @@ MAX_SHOWN = 60  # of a value in a message
 
 
 class DovetailError(Exception):
-    """Base of every error whose message is one line meant for the user, cut short where a value in it is long."""
+    """Base of all errors whose message is one line for the user; long values in it are shortened."""
 
     def __init__(self, message: str, where: str = "") -> None:
         self.message, self.where = cut_short(message), cut_short(where)
@@ -34,7 +34,7 @@ class InvalidInput(DovetailError):
 
 
 class NotModelled(DovetailError):
-    """An operator, dtype, topology or option without physics; nothing is free because we forgot it."""
+    """An operator, dtype, topology or option that is not modelled; nothing is free by omission."""
 
 
 def cut_short(text: str) -> str:

@@ -19,7 +19,7 @@ from dovetail.workload.models import models as known_models
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Catalogue:
-    """The entries of one catalogue, in the order of their names: `record` is what the command prints with `--json`.
+    """The entries of one catalogue, sorted by name; `record` is what `--json` prints.
 
     It goes through the names: `for name in dv.models()`, `"llama3-8b" in dv.models()`, `len(dv.chips())`.
     """
@@ -54,31 +54,31 @@ class Catalogue:
 
 
 def models() -> Catalogue:
-    """The models that can be named."""
+    """The catalogue of models."""
     briefs = known_models.each(lambda _, build: model_brief(build()))
     return _catalogue("models", known_models.names(), briefs, models_table)
 
 
 def chips() -> Catalogue:
-    """The chips that can be named."""
+    """The catalogue of chips."""
     briefs = known_chips.each(lambda _, build: chip_brief(build()))
     return _catalogue("chips", known_chips.names(), briefs, chips_table)
 
 
 def clusters() -> Catalogue:
-    """The clusters that can be named; each takes a number of devices, in its name as in "h100x512" or beside it."""
+    """The catalogue of clusters; each takes a number of devices, as in "h100x512"."""
     briefs = known_clusters.each(lambda _, entry: cluster_brief(entry.build(entry.default_devices)))
     return _catalogue("clusters", known_clusters.names(), briefs, clusters_table)
 
 
 def plans() -> Catalogue:
-    """The plans that can be named."""
+    """The catalogue of plans."""
     briefs = known_plans.each(plan_entry_record)
     return _catalogue("plans", known_plans.names(), briefs, plans_table)
 
 
 def methods() -> Catalogue:
-    """The pipeline schedules, collectives, their algorithms and the search algorithms that can be named."""
+    """The named pipeline schedules, collectives, their algorithms and search algorithms."""
     records = method_records()
     return _catalogue("methods", tuple(str(record["name"]) for record in records), records, methods_table)
 

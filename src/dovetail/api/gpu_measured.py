@@ -32,7 +32,7 @@ UNKNOWN = "no chip of the catalogue"
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class Measurement(Answer):
-    """Tables that were written for `gpu`, or the figures of a measured step with those predicted on `chip`.
+    """Tables measured on `gpu`, or a measured step and its prediction on `chip`.
 
     `written` has every table of the run, those that this machine cannot measure among them; `figures` are of a step.
     """

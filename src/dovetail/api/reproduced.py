@@ -52,7 +52,7 @@ class Watched(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Reproduction(Answer):
-    """A paper's numbers beside ours: `record` has all of them, and `fits` says whether those that must meet do."""
+    """A paper's results and ours; `fits` is whether those that must agree do."""
 
     request: ReproduceRequest
     found: Record

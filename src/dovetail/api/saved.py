@@ -22,7 +22,7 @@ FORMAT = "dovetail-answer-1"
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class SavedAnswer(Answer):
-    """An answer as `load` reads it: the same record, text, tables and charts, and its figures by their JSON keys.
+    """A saved answer: the same record, text, tables and charts, and its figures by their JSON keys.
 
     Two are equal where all of that is.
     """
@@ -106,7 +106,7 @@ def saved_text(answer: Answer) -> str:
 
 
 def load(path: str | PathLike[str]) -> SavedAnswer:
-    """An answer that `save` wrote: nothing is computed again, and no code of the file runs."""
+    """Read an answer that `save` wrote: nothing is computed, and no code of the file runs."""
     file = Path(path)
     try:
         whole = json.loads(read_text(file, ""))

@@ -33,7 +33,7 @@ from dovetail.report.table import Table, text_of
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Entry:
-    """What a name or a file holds: one record, or those of a whole spec or cluster, each with its sources."""
+    """The contents of a name or file: one record, or those of a whole spec or cluster, with sources."""
 
     name: str
     records: tuple[Record, ...]

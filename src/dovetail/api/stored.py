@@ -23,7 +23,7 @@ NUM_SHOWN = 10  # rows of a study
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Studies:
-    """The studies of a store, each with its best rows; it goes through their keys: `for key in dv.studies(store)`."""
+    """The studies of a store with their best rows; iterates over keys: `for key in dv.studies(store)`."""
 
     store: str
     found: tuple[tuple[StudyRecord, Best], ...]

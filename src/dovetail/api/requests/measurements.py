@@ -66,7 +66,7 @@ def measure(
     optimizer: Annotated["str", Option("Of a step: a class of torch.optim.", "NAME")] = "adamw",
     progress: "Tell | bool" = False,
 ) -> "Measurement":
-    """Measure this machine's GPU: tables that `validate` reads, and that `dovetail calibrate` makes a chip of.
+    """Measure this machine's GPU: tables for `validate` and `dovetail calibrate`.
 
     Without an argument, operators, power, small steps and, where there are several GPUs, collectives go into tables in
     the folder `out`; `only` names some groups of them, and `quick` takes about a quarter of the rows. Rows that stand
