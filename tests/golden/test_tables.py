@@ -30,7 +30,7 @@ def layer_type_rows() -> Iterator[tuple[str, ...]]:
 # Every table by its page and its header.
 TABLES: dict[tuple[str, str], Callable[[], Iterator[tuple[str, ...]]]] = {
     ("reference/spec-file.md", "| optimizer | also read as | what it keeps |"): optimizer_rows,
-    ("howto/add-a-layer-pattern.md", "| type | stands in | what a layer of it has | needs |"): layer_type_rows,
+    ("howto/add-a-layer-pattern.md", "| type | pattern | what such a layer has | needs |"): layer_type_rows,
 }
 
 
