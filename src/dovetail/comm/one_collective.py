@@ -155,10 +155,10 @@ def network_answer(job: CollectiveJob, watch: Watch | None = None) -> NetworkAns
         groups = groups[:, :2]
     if job.engine == "library":
         return _by_library(job, groups)
-    in_switch = any(name in BY_SWITCHES for _, name in _algorithms(job))
     bound_s = 0.0  # of a plugin's collective
     if job.collective in COLLECTIVES:
-        bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, in_switch)
+        reducing = _reducing(job)
+        bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, reducing)
     if job.collective == "all-to-all":
         bound_s = max(bound_s, bisection_bound_s(job.payload_bytes, groups, job.network.graph, job.dimensions))
     jitter_s = _jitter_s(job)
@@ -188,8 +188,9 @@ def _by_library(job: CollectiveJob, groups: Ints) -> NetworkAnswer:
         raise InvalidInput(why, "--engine")
     group = _group_of(job)
     found = library_choice(job.collective, job.payload_bytes, group)
-    is_in_switch = found.algorithm.startswith("NVLS")
-    bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, is_in_switch)
+    adding = [span.dimension.name for span in group if not span.dimension.is_network]  # NVLS: the NVSwitches of a node
+    reducing = adding if found.algorithm.startswith("NVLS") else ()
+    bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, reducing)
     jitter_s, endpoint_s = _jitter_s(job), _endpoint_s(job)
     return NetworkAnswer(
         job=job, num_ranks=groups.shape[1], num_groups=groups.shape[0],
@@ -256,6 +257,14 @@ def _algorithms(job: CollectiveJob) -> tuple[tuple[str, str], ...]:
     named = dict(job.algorithms)
     added = [part.name for part in job.network.parts if isinstance(part, Dimension) and part.is_reducing]
     return (*job.algorithms, *((name, IN_SWITCH) for name in added if name not in named and "*" not in named))
+
+
+def _reducing(job: CollectiveJob) -> tuple[str, ...]:
+    """Dimensions whose switches add, as events run the job; groups of their own may lie across any."""
+    named, names = dict(_algorithms(job)), [block.name for block in job.network.graph.blocks]
+    if job.groups and set(named.values()) & set(BY_SWITCHES):
+        return tuple(names)
+    return tuple(name for name in names if named.get(name, named.get("*")) in BY_SWITCHES)
 
 
 def group_rows(job: CollectiveJob) -> Ints:
