@@ -86,12 +86,13 @@ def _cut_bound_s(
     group, unit = found // num_units, found % num_units
     out, into = _least_shares(collective, num_here, num_ranks, unit == groups[group, 0] // stride)
     bounds = [
-        _slowest_s(np.bincount(unit, share, num_units), rates) for share, rates in ((out, sent), (into, received))
+        _slowest_s(np.bincount(unit, share, num_units).astype(float), rates)
+        for share, rates in ((out, sent), (into, received))
     ]
     if not is_reducing:  # what arrives was sent, by ranks of the same group
         moved = _TOGETHER.get(collective, 0.0) * np.maximum(np.bincount(group, minlength=num_groups) - 1.0, 0.0)
         for rates in (sent, received):
-            bounds.append(_slowest_s(moved, np.bincount(group, rates[unit], num_groups)))
+            bounds.append(_slowest_s(moved, np.bincount(group, rates[unit], num_groups).astype(float)))
             bounds.append(_slowest_s(moved.sum(), rates[np.unique(unit)].sum()))
     return max(bounds)
 
