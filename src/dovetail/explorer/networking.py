@@ -12,6 +12,7 @@ from dovetail.explorer.answers import prepared, result_of
 from dovetail.explorer.state import State
 from dovetail.files.network import network_of, sizes_bytes
 from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.heterogeneous import HeterogeneousCluster, pools_of
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.chunks import chunks_over_time
 from dovetail.report.charts.link_load import LinkLoad, link_load
@@ -24,6 +25,7 @@ ALL = "all"
 MOST_WATCHED = 64  # devices whose chunks are followed one by one
 DEFAULT_COLLECTIVE, DEFAULT_SIZE = "all-reduce", "256 MiB"
 ASKED = COLLECTIVES
+WITHIN = "Collectives stay within one pool, here {}; stages alone talk between pools."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +52,18 @@ class NetworkShown:
 def network_shown(state: State, asked: Collective) -> NetworkShown:
     result = result_of(prepared(state), state, has_changes=False)
     cluster = result.cluster
-    if not isinstance(cluster, Cluster):
-        raise InvalidInput("the network of a cluster of several pools is not drawn; choose one of equal devices")
-    names = tuple(one.name for one in cluster.topology.dimensions)
+    pools = cluster.pools if isinstance(cluster, HeterogeneousCluster) else ()
+    names = tuple(one.name for one in (pools or pools_of(cluster)[0].topology.dimensions))
     if asked.over != ALL and asked.over not in names:
         raise InvalidInput(
             f"no dimension of {cluster.name} is named {asked.over[:40]!r}{did_you_mean(asked.over, names)}"
         )
     step = (*step_topology(result), *network_use(result)) if isinstance(result, Outcome) else ()
-    said, charts, note = _collective(cluster, asked)
+    # collectives stay within one pool: the first, unless another is chosen
+    one = next((pool for pool in pools if asked.over == pool.name), pools_of(cluster)[0])
+    said, charts, note = _collective(one, replace(asked, over=ALL) if pools else asked)
+    if pools:
+        note = f"{WITHIN.format(one.name)} {note}".strip()
     return NetworkShown(dimensions=names, step=step, said=said, collective=charts, note=note)
 
 
