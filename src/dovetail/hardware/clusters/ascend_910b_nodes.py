@@ -13,7 +13,7 @@ def ascend_910b_nodes(num_devices: int) -> Cluster:
         "ascend-910b-nodes",
         "ascend-910b",
         num_devices,
-        box_source="Atlas 800T A2, Huawei (2023): HCCS, 392 GB/s both ways a module to the seven others",
+        box_source="estimate: third-party, as the Atlas 800T A2 is resold: HCCS, 392 GB/s both ways to seven others",
         port_bytes_per_s=200 * GIGABIT,
         port_source="Atlas 800T A2, Huawei (2023): eight 200 Gb/s RoCE ports",
     )
