@@ -212,28 +212,26 @@ def heavy_bars(browser: Any, url: str, note: str) -> Iterator[Bar]:
     page.goto(url.partition("/?")[0] + f"/?{HEAVY}", wait_until="commit")
     page.wait_for_function("document.querySelector('#progress')?.textContent.includes('best so far')")
     best_s = time.monotonic() - began_s
-    yield Bar(
-        name="deepseek-v3 on 2,048 devices: the best so far is shown",
-        issue=ISSUE,
-        bar=f"< {MOST_BEST_S:g} s",
-        measured=f"{best_s:.1f} s: {page.inner_text('#progress')[:120]}",
-        holds=best_s < MOST_BEST_S,
-        note=note,
-    )
+    shown = f": {page.inner_text('#progress')[:120]}"
+    yield _heavy_bar("the best so far is shown", best_s, note, shown)
     began_s = time.monotonic()
     page.click("#cancel-plan")
     page.wait_for_selector("#busy", state="hidden")
     page.wait_for_selector('[data-key="step"]')
     stopped_s = time.monotonic() - began_s
-    yield Bar(
-        name="deepseek-v3 on 2,048 devices: cancelled, with the best so far kept",
+    yield _heavy_bar("cancelled, with the best so far kept", stopped_s, note)
+    page.close()
+
+
+def _heavy_bar(what: str, measured_s: float, note: str, more: str = "") -> Bar:
+    return Bar(
+        name=f"deepseek-v3 on 2,048 devices: {what}",
         issue=ISSUE,
         bar=f"< {MOST_BEST_S:g} s",
-        measured=f"{stopped_s:.1f} s",
-        holds=stopped_s < MOST_BEST_S,
+        measured=f"{measured_s:.1f} s{more}",
+        holds=measured_s < MOST_BEST_S,
         note=note,
     )
-    page.close()
 
 
 def image_bar(browser: Any, url: str) -> Bar:

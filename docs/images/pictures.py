@@ -40,6 +40,7 @@ def answer(name: str) -> Any:
 
 ANSWERS: dict[str, Callable[[], Any]] = {
     "step": lambda: dv.simulate(SPEC),
+    "pools": lambda: dv.simulate("examples/llama3-70b-mixed.yaml"),
     "experts": lambda: dv.simulate("examples/mixtral-8x7b-64xh100.yaml"),
     "plan": lambda: dv.plan(model="llama3-8b", cluster="h100x64", global_batch=128),
     "chips-compared": lambda: dv.compare(
@@ -109,6 +110,7 @@ QUICK: dict[str, Callable[[], Chart]] = {
     "sweep-bandwidth": partial(plotted, "bandwidth-sweep", "step-over-axis"),
     "sweep-degree-time": partial(plotted, "degree-sweep", "time-by-job"),
     **{f"network-{name}": partial(plotted, "torus", name) for name in ("topology", "chunks", "link-load")},
+    "network-pools": partial(plotted, "pools", "topology"),
     "network-themis": partial(plotted, "themis", "chunks"),
     "network-time": partial(plotted, "sizes", "time"),
     "network-bandwidth": partial(plotted, "sizes", "bandwidth"),

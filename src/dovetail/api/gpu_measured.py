@@ -138,22 +138,21 @@ def _chip(request: MeasureRequest, gpu: Gpu) -> Chip:
 def _step(request: MeasureRequest, target: str, gpu: Gpu, folder: Path, tell: Tell) -> Measurement:
     from dovetail.importers.captures import CaptureJob
     from dovetail.importers.target_steps import TrainedAs, recorded_target
-    from dovetail.measuring.torch_steps import StepOptions, measured_step, trained_target
+    from dovetail.measuring.torch_steps import measured_step, trained_target
     from dovetail.step.eager import eager_step
 
     chip = _chip(request, gpu)
-    how = {
-        "autocast": request.autocast,
-        "optimizer": request.optimizer,
-        "is_checkpointed": request.checkpoint,
-        "is_compiled": request.compile,
-    }
+    options = TrainedAs(
+        autocast=request.autocast,
+        optimizer=request.optimizer,
+        is_checkpointed=request.checkpoint,
+        is_compiled=request.compile,
+    )
     job = CaptureJob(model=target, batch=request.batch, seq=request.seq)
     tell(Progress(task="measure", words="predicting the step"))
-    recorded = recorded_target(job, TrainedAs(**how))
+    recorded = recorded_target(job, options)
     predicted = eager_step(recorded.step, chip)
     tell(Progress(task="measure", words="running the step"))
-    options = StepOptions(**how)
     trained = trained_target(gpu, target, batch=recorded.batch, seq=recorded.seq, options=options)
     found = measured_step(gpu, trained, options)
     name = step_name(target)

@@ -170,7 +170,7 @@ def _one(
             engine=engine_of(request.engine) or "library",
             groups=groups_of(request.groups),
             dimensions=dimensions_named(request.dims),
-            algorithms=_algorithms(request.algorithm, network),
+            algorithms=algorithms_of(request.algorithm),
             num_chunks=request.chunks,
             queueing=queueing,
             is_themis=request.themis,
@@ -178,6 +178,8 @@ def _one(
         )
         if not request.engine and (watches or why_no_library(job)):
             job = replace(job, engine="events")
+        if job.engine != "library":
+            _check_algorithms(job)
         return network_answer(job, *watches)
     except DovetailError as error:
         where = error.where if error.where not in ("it", "") else one_line(network.name)
@@ -214,11 +216,9 @@ def _sm_bytes_per_s(request: NetworkRequest) -> float:
     return SM_RATES_BYTES_PER_S[chip]
 
 
-def _algorithms(text: str, network: Network) -> tuple[tuple[str, str], ...]:
-    """The algorithms named, each known, and each for a dimension that is there."""
-    pairs = algorithms_of(text)
-    for dimension, algorithm in pairs:
+def _check_algorithms(job: CollectiveJob) -> None:
+    """Raises where an algorithm is not known, or names a dimension that is not there."""
+    for dimension, algorithm in job.algorithms:
         algorithms[algorithm]  # raises, naming what is close
         if dimension != "*":
-            network.graph.block(dimension)
-    return pairs
+            job.network.graph.block(dimension)

@@ -47,6 +47,7 @@ LABELS: dict[str, tuple[str, ...]] = {  # and of others the words that they take
     "--policy": ("fifo", "lifo", "priority"),
     "--setting": ("alone", "kernel", "stream"),
     "--pass": ("forward", "input-grad", "weight-grad"),
+    "network --algorithm": ("tree", "nvls-tree", "pat"),  # of libraries, beside those of events
     "network --engine": ("events", "closed", "library"),
     "trace run --engine": ("events", "astra-sim"),
     "validate SET|FILE|FOLDER": ("h200", "array-sims", "dies", "astra-sim", "published-gemm", "published"),
@@ -90,10 +91,11 @@ def names_for(path: str, shown: str) -> tuple[str, ...]:
     """What may stand for an option or argument of the command at `path`; nothing where that is anything."""
     command = path.partition(" ")[2]
     for key in (f"{command} {shown}", shown):
+        if key in PACKAGES:
+            found = {name for package in PACKAGES[key] for name in registered(package)}
+            return tuple(sorted({*found, *LABELS.get(key, ())}))
         if key in LABELS:
             return LABELS[key]
-        if key in PACKAGES:
-            return tuple(sorted({name for package in PACKAGES[key] for name in registered(package)}))
     return ()
 
 

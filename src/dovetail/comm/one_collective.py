@@ -17,12 +17,16 @@ from dovetail.comm.events.network_graph import LinkGraph
 from dovetail.comm.events.phases import suited, themis_orders
 from dovetail.comm.events.program import Collective, Program, Queueing, Receive, Send
 from dovetail.comm.events.recording import Watch
+from dovetail.comm.events.schedules import algorithms
 from dovetail.comm.events.simulate import simulate
 from dovetail.comm.events.unit_graphs import Ints, UnitGraph
 from dovetail.comm.jitter import last_arrival_s
 from dovetail.comm.library.on_group import (
+    SUMMARIES,
     LibraryChoice,
+    algorithm_name,
     is_timed_by_library,
+    library_algorithms,
     library_choice,
     library_of,
     why_outside,
@@ -30,7 +34,7 @@ from dovetail.comm.library.on_group import (
 from dovetail.comm.messages import BY_SWITCHES, IN_SWITCH
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.hardware.endpoints import endpoint_named
-from dovetail.hardware.topology import Dimension, Group, Span
+from dovetail.hardware.topology import Dimension, Group, Span, num_ranks
 from dovetail.units import format_bytes
 
 COLLECTIVES = ("all-gather", "all-reduce", "all-to-all", "broadcast", "point-to-point", "reduce", "reduce-scatter")
@@ -155,10 +159,11 @@ def network_answer(job: CollectiveJob, watch: Watch | None = None) -> NetworkAns
         groups = groups[:, :2]
     if job.engine == "library":
         return _by_library(job, groups)
-    in_switch = any(name in BY_SWITCHES for _, name in _algorithms(job))
     bound_s = 0.0  # of a plugin's collective
     if job.collective in COLLECTIVES:
-        bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, in_switch)
+        bound_s = port_bound_s(
+            job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, _reducing(job)
+        )
     if job.collective == "all-to-all":
         bound_s = max(bound_s, bisection_bound_s(job.payload_bytes, groups, job.network.graph, job.dimensions))
     jitter_s = _jitter_s(job)
@@ -187,9 +192,10 @@ def _by_library(job: CollectiveJob, groups: Ints) -> NetworkAnswer:
     if why := why_no_library(job):
         raise InvalidInput(why, "--engine")
     group = _group_of(job)
-    found = library_choice(job.collective, job.payload_bytes, group)
-    is_in_switch = found.algorithm.startswith("NVLS")
-    bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, is_in_switch)
+    found = library_choice(job.collective, job.payload_bytes, group, _library_algorithm(job, group))
+    adding = [span.dimension.name for span in group if not span.dimension.is_network]  # NVLS: the NVSwitches of a node
+    reducing = adding if found.algorithm.startswith("NVLS") else ()
+    bound_s = port_bound_s(job.collective, job.payload_bytes, groups, job.network.graph, job.dimensions, reducing)
     jitter_s, endpoint_s = _jitter_s(job), _endpoint_s(job)
     return NetworkAnswer(
         job=job, num_ranks=groups.shape[1], num_groups=groups.shape[0],
@@ -201,13 +207,33 @@ def _by_library(job: CollectiveJob, groups: Ints) -> NetworkAnswer:
 
 def library_selection(job: CollectiveJob) -> tuple[LibraryChoice, ...]:
     """What the library that the network names selects for `job`; nothing where none is known to run it."""
-    return () if why_no_library(job) else (library_choice(job.collective, job.payload_bytes, _group_of(job)),)
+    if why_no_library(job):
+        return ()
+    group, names = _group_of(job), dict(job.algorithms)
+    algorithm = algorithm_name(names.get("*", ""))
+    if names and algorithm not in library_algorithms(job.collective, group):
+        return ()
+    return (library_choice(job.collective, job.payload_bytes, group, algorithm),)
+
+
+def _library_algorithm(job: CollectiveJob, group: Group) -> str:
+    """The library's algorithm that `job` names, as NCCL_ALGO does; nothing where the library selects it."""
+    if not job.algorithms:
+        return ""
+    names = [name if dimension == "*" else f"{dimension}={name}" for dimension, name in job.algorithms]
+    shown, known = ", ".join(names)[:80], library_algorithms(job.collective, group)
+    if algorithm_name(shown) in known:
+        return algorithm_name(shown)
+    of = f"{SUMMARIES[library_of(group)]}: {job.collective} over {num_ranks(group):,} ranks is known by"
+    is_simulated = all(name in algorithms for _, name in job.algorithms)
+    hint = f"; --engine events simulates {shown}" if is_simulated else ""
+    raise InvalidInput(f"{of} {', '.join(known)}; got {shown}{hint}", "--algorithm")
 
 
 def why_no_library(job: CollectiveJob) -> str:
     """Why no library's time is known of `job`; nothing where one is."""
-    if job.groups or job.algorithms or job.num_chunks > 1 or job.is_themis:
-        return "a library chooses ranks, algorithm and chunks itself; ask the events engine, or leave them out"
+    if job.groups or job.num_chunks > 1 or job.is_themis:
+        return "a library chooses ranks and chunks itself; ask the events engine, or leave them out"
     if not job.network.graph.is_uniform:
         return "a library's times are of links as they should be; ask the events engine about slow ones"
     group = _group_of(_with_reducing_switches(job))
@@ -239,7 +265,7 @@ def _with_reducing_switches(job: CollectiveJob) -> CollectiveJob:
     if not is_in_switch or job.collective in _NOT_ADDED:
         return job
     others = sorted({name for _, name in job.algorithms} - {IN_SWITCH})
-    if others:
+    if others and job.engine != "library":  # whose algorithms are then those that add in switches
         rule = f"an in-switch endpoint sends by in-switch; got {', '.join(others)}"
         raise InvalidInput(f"{rule}; leave the algorithm out, or take another endpoint", "--algorithm")
     parts = tuple(
@@ -256,6 +282,14 @@ def _algorithms(job: CollectiveJob) -> tuple[tuple[str, str], ...]:
     named = dict(job.algorithms)
     added = [part.name for part in job.network.parts if isinstance(part, Dimension) and part.is_reducing]
     return (*job.algorithms, *((name, IN_SWITCH) for name in added if name not in named and "*" not in named))
+
+
+def _reducing(job: CollectiveJob) -> tuple[str, ...]:
+    """Dimensions whose switches add, as events run the job; groups of their own may lie across any."""
+    named, names = dict(_algorithms(job)), [block.name for block in job.network.graph.blocks]
+    if job.groups and set(named.values()) & set(BY_SWITCHES):
+        return tuple(names)
+    return tuple(name for name in names if named.get(name, named.get("*")) in BY_SWITCHES)
 
 
 def group_rows(job: CollectiveJob) -> Ints:

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from dovetail.comm.events.recording import Watch
-from dovetail.comm.one_collective import COLLECTIVES, CollectiveJob, network_answer, why_no_library
+from dovetail.comm.one_collective import COLLECTIVES, CollectiveJob, library_selection, network_answer, why_no_library
 from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.evaluate import Outcome
 from dovetail.explorer.answers import prepared, result_of
 from dovetail.explorer.state import State
 from dovetail.files.network import network_of, sizes_bytes
 from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.heterogeneous import HeterogeneousCluster, pools_of
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.chunks import chunks_over_time
 from dovetail.report.charts.link_load import LinkLoad, link_load
 from dovetail.report.charts.network_use import network_use
 from dovetail.report.charts.topology import collective_topology, step_topology
-from dovetail.report.labels import percent
+from dovetail.report.labels import counted, percent
 from dovetail.units import format_bytes, format_rate, format_s
 
 ALL = "all"
 MOST_WATCHED = 64  # devices whose chunks are followed one by one
 DEFAULT_COLLECTIVE, DEFAULT_SIZE = "all-reduce", "256 MiB"
 ASKED = COLLECTIVES
+WITHIN = "Collectives stay within one pool, here {}; stages alone talk between pools."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +52,18 @@ class NetworkShown:
 def network_shown(state: State, asked: Collective) -> NetworkShown:
     result = result_of(prepared(state), state, has_changes=False)
     cluster = result.cluster
-    if not isinstance(cluster, Cluster):
-        raise InvalidInput("the network of a cluster of several pools is not drawn; choose one of equal devices")
-    names = tuple(one.name for one in cluster.topology.dimensions)
+    pools = cluster.pools if isinstance(cluster, HeterogeneousCluster) else ()
+    names = tuple(one.name for one in (pools or pools_of(cluster)[0].topology.dimensions))
     if asked.over != ALL and asked.over not in names:
         raise InvalidInput(
             f"no dimension of {cluster.name} is named {asked.over[:40]!r}{did_you_mean(asked.over, names)}"
         )
     step = (*step_topology(result), *network_use(result)) if isinstance(result, Outcome) else ()
-    said, charts, note = _collective(cluster, asked)
+    # collectives stay within one pool: the first, unless another is chosen
+    one = next((pool for pool in pools if asked.over == pool.name), pools_of(cluster)[0])
+    said, charts, note = _collective(one, replace(asked, over=ALL) if pools else asked)
+    if pools:
+        note = f"{WITHIN.format(one.name)} {note}".strip()
     return NetworkShown(dimensions=names, step=step, said=said, collective=charts, note=note)
 
 
@@ -81,7 +86,7 @@ def _collective(cluster: Cluster, asked: Collective) -> tuple[str, tuple[Chart, 
     bound = f", {percent(answer.bound_frac)} of what the ports allow" if answer.is_bounded else ""
     said = (
         f"{asked.name} of {format_bytes(size_bytes)} on {where} takes {format_s(answer.time_s)}:"
-        f" {format_rate(answer.bus_bytes_per_s, 'B/s')} bus bandwidth{bound}."
+        f" {format_rate(answer.bus_bytes_per_s, 'B/s')} bus bandwidth{bound}.{_library_beside(job)}"
     )
     loads = [LinkLoad(dimension=o.dimension, mean_frac=o.mean_frac, most_frac=o.most_frac) for o in answer.loads]
     charts = (*collective_topology(answer), *((link_load(loads),) if loads else ()))
@@ -89,3 +94,14 @@ def _collective(cluster: Cluster, asked: Collective) -> tuple[str, tuple[Chart, 
         note = f"Chunks are followed on up to {MOST_WATCHED} devices; choose one dimension to see them."
         return said, charts, note
     return said, (*charts, *chunks_over_time(answer)), ""
+
+
+def _library_beside(job: CollectiveJob) -> str:
+    """What the network's library takes for the collective that events follow; nothing where none is known."""
+    if job.engine == "library":
+        return ""
+    beside = [
+        f"{one.algorithm}, {one.protocol}: {format_s(one.time_s)}"
+        for one in library_selection(replace(job, num_chunks=1))
+    ]
+    return f" That is by events, {counted(job.num_chunks, 'chunk')}; the library takes {beside[0]}." if beside else ""

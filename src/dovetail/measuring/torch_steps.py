@@ -11,20 +11,11 @@ from statistics import median
 from typing import Any
 
 from dovetail.errors import InvalidInput
+from dovetail.importers.target_steps import TrainedAs
 from dovetail.measuring.torch_gpu import Gpu
 from dovetail.units import GIBI, KIBI, MILLI
 
 NUM_WARM, NUM_TIMED, NUM_FORWARD = 4, 8, 4
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepOptions:
-    """How a step runs: autocast's dtype (empty: none), its optimizer, recomputed layers, under torch.compile."""
-
-    autocast: str = ""
-    optimizer: str = "adamw"
-    is_checkpointed: bool = False
-    is_compiled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +76,12 @@ def measured_case(gpu: Gpu, config: Mapping[str, Any], name: str, *, batch: int,
     matmul = torch.backends.cuda.matmul
     before, matmul.allow_tf32 = matmul.allow_tf32, True
     try:
-        return measured_step(gpu, trained, StepOptions())
+        return measured_step(gpu, trained, TrainedAs())
     finally:
         matmul.allow_tf32 = before
 
 
-def measured_step(gpu: Gpu, trained: Trained, options: StepOptions) -> MeasuredStep:
+def measured_step(gpu: Gpu, trained: Trained, options: TrainedAs) -> MeasuredStep:
     """Steps of a module in training, timed; gradients are freed before each."""
     torch, module = gpu.torch, trained.module
     gpu.freed()
@@ -183,7 +174,7 @@ def _default_dtype(torch: Any, dtype: Any) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def trained_target(gpu: Gpu, target: str, *, batch: int, seq: int, options: StepOptions) -> Trained:
+def trained_target(gpu: Gpu, target: str, *, batch: int, seq: int, options: TrainedAs) -> Trained:
     """A configuration of Hugging Face or a factory of PyTorch, on the device with its weights, and a batch for it."""
     from dovetail.importers.offline import offline
 
@@ -191,7 +182,7 @@ def trained_target(gpu: Gpu, target: str, *, batch: int, seq: int, options: Step
         return _trained(gpu, target, batch, seq, options)
 
 
-def _trained(gpu: Gpu, target: str, batch: int, seq: int, options: StepOptions) -> Trained:
+def _trained(gpu: Gpu, target: str, batch: int, seq: int, options: TrainedAs) -> Trained:
     from dovetail.importers.targets import check_target, is_config, is_onnx
     from dovetail.importers.torch_copy import settle_configs
     from dovetail.importers.torch_examples import Examples, examples_of, has_examples
@@ -223,7 +214,7 @@ def _trained(gpu: Gpu, target: str, batch: int, seq: int, options: StepOptions) 
     )
 
 
-def _of_config(gpu: Gpu, target: str, options: StepOptions) -> tuple[Any, None]:
+def _of_config(gpu: Gpu, target: str, options: TrainedAs) -> tuple[Any, None]:
     """The model that a recording of the configuration has, built again with memory."""
     from pathlib import Path
 

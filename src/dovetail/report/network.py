@@ -34,9 +34,9 @@ from dovetail.units import format_bytes, format_rate, format_s
 
 SAME_FRAC = 5e-4  # style: a tolerance; less shows as 0.0 %
 ENGINE_WORDS = {
-    "one rank": "events; one device stands for all, being alike",
-    "all ranks": "events; every device simulated, in the order of messages",
-    "messages": "events; message by message, as ranks meet at links in different orders",
+    "one rank": "one device stands for all",
+    "all ranks": "every device simulated, in the order of messages",
+    "messages": "message by message, as ranks meet at links in different orders",
     "closed form": "closed form",
     "library": "as the library's measured times have it",
 }
@@ -146,12 +146,18 @@ def network_figures(answer: NetworkAnswer) -> Figures:
 def _how(answer: NetworkAnswer) -> str:
     """How a time was found."""
     if not answer.algorithm:
-        return ENGINE_WORDS[answer.engine]
+        return _engine_words(answer)
     library = answer.job.network.parts[0]
     name = SUMMARIES[library.library] if isinstance(library, Dimension) else ""
     channels = f", {counted(answer.num_channels, 'channel')}" if answer.num_channels else ""
     outside = f"; outside the evidence: {answer.outside_evidence}" if answer.outside_evidence else ""
     return f"{answer.algorithm}, {answer.protocol}{channels}: {name}{outside}"
+
+
+def _engine_words(answer: NetworkAnswer) -> str:
+    """The engine, and of events in how many chunks the payload is sent."""
+    events = f"events, {counted(answer.job.num_chunks, 'chunk')}; " if answer.timeline else ""
+    return f"{events}{ENGINE_WORDS[answer.engine]}"
 
 
 def _bounds(answer: NetworkAnswer, by_key: Mapping[str, Figure]) -> Iterator[FigureRow]:
@@ -186,7 +192,7 @@ def sweep_figures(answers: Sequence[NetworkAnswer]) -> Figures:
     has_groups = any(answer.num_ranks != _num_devices(answer) for answer in answers)
     first = answers[0]
     has_larger = len({_num_devices(answer) for answer in answers}) > 1
-    used = dict.fromkeys(ENGINE_WORDS[answer.engine] for answer in answers)
+    used = dict.fromkeys(_engine_words(answer) for answer in answers)
     outside = dict.fromkeys(answer.outside_evidence for answer in answers if answer.outside_evidence)
     return (
         FigureList(

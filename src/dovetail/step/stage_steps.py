@@ -10,6 +10,7 @@ from dovetail.errors import InvalidInput
 from dovetail.hardware.heterogeneous import AnyCluster
 from dovetail.parallel.plan import Plan
 from dovetail.step.assembly import Assembly
+from dovetail.step.hops import num_kinds, sending_kinds
 from dovetail.step.pipeline_events import Timeline, played
 from dovetail.step.pipelines import PipelineShape, pipelines
 from dovetail.step.step import assembly_of, copies, transfers
@@ -95,6 +96,25 @@ def _comm_per_step(assembly: Assembly, run: int) -> dict[str, Comm]:
 
 def _single(comm: Comm) -> Comm:
     return Comm(exposed_s=float(comm.exposed_s[0]), hidden_s=float(comm.hidden_s[0]))
+
+
+def handed_over_s(graph: Graph, plan: Plan, cluster: AnyCluster, precision: Precision) -> tuple[float, ...]:
+    """Seconds of a step in which stages hand over to their neighbours, in either direction, by where that is.
+
+    Of each pool of the cluster, and last between pools: of the stage that sends most there. Tied weights are not in it.
+    """
+    assembly = assembly_of(graph, plan, cluster, precision)
+    group, stage_pool = assembly.group, assembly.group.stage_pool or (0,) * assembly.group.num_stages
+    if len(stage_pool) == 1:
+        return (0.0,) * num_kinds(stage_pool)
+    directions = sending_kinds(stage_pool, goes_round=group.name == "interleaved")
+    kinds = np.stack(directions[:1] if assembly.is_forward_only else directions)
+    count = float(assembly.num_microbatches[0]) * group.interleave
+    hops_s = assembly.transfer_s[0].reshape(-1)
+    places = range(num_kinds(stage_pool))
+    return tuple(
+        count * float(hops_s[min(kind, len(hops_s) - 1)]) * int((kinds == kind).sum(axis=0).max()) for kind in places
+    )
 
 
 def num_played(graph: Graph, plan: Plan) -> int:

@@ -96,3 +96,40 @@ def test_a_sweep_tells_that_its_closed_form_is_not_the_library_s():
     assert {"the closed form is of links alone", "outside the evidence: over 8 nodes, measured over 2"} <= set(
         sweep.tables[0].notes
     )
+
+
+def test_an_algorithm_is_the_librarys_where_the_network_names_one():
+    selected = asked(topology="dgx-h100x32").outcome[0]
+    ring, tree = (asked(topology="dgx-h100x32", algorithm=name).outcome[0] for name in ("ring", "Tree"))
+    assert {one.engine for one in (selected, ring, tree)} == {"library"}
+    assert (ring.algorithm, tree.algorithm) == ("ring", "tree")
+    again = asked(topology="dgx-h100x32", algorithm=selected.algorithm).outcome[0]
+    assert again.time_s == selected.time_s < ring.time_s
+
+
+@pytest.mark.parametrize("options", [{"engine": "events"}, {"chunks": 8}, {"groups": "0-15;16-31"}], ids=str)
+def test_events_run_an_algorithm_of_theirs_where_an_option_requests_them_and_state_the_chunks(options):
+    found = asked(topology="dgx-h100x32", algorithm="ring", **options)
+    assert found.outcome[0].engine != "library"
+    assert f"events, {options.get('chunks', 1)} chunk" in str(found.tables[0])
+
+
+@pytest.mark.parametrize(
+    ("collective", "algorithm", "words"),
+    [
+        ("all-reduce", "nvls", "by ring, tree, nvls-tree; got nvls; engine events simulates nvls"),
+        ("all-reduce", "nvlink=ring", "by ring, tree, nvls-tree; got nvlink=ring; engine events simulates"),
+        ("all-reduce", "ring,nvlink=direct", "by ring, tree, nvls-tree; got ring, nvlink=direct; engine events"),
+        ("all-reduce", "rign", r"by ring, tree, nvls-tree; got rign \(algorithm\)"),
+        ("all-gather", "tree", r"all-gather over 32 ranks is known by ring; got tree \(algorithm\)"),
+        ("all-to-all", "ring", "by p2p; got ring; engine events simulates ring"),
+    ],
+)
+def test_an_algorithm_that_the_library_does_not_have_is_refused_with_those_it_has(collective, algorithm, words):
+    with pytest.raises(InvalidInput, match=words):
+        asked(collective, topology="dgx-h100x32", algorithm=algorithm)
+
+
+def test_a_tree_of_large_messages_runs_by_simple_although_the_tuner_takes_another_algorithm():
+    found = dovetail.network("all-reduce", size="1 GiB", topology="dgx-h100x32", algorithm="tree").outcome[0]
+    assert found.protocol == "Simple"

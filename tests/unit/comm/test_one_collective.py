@@ -144,7 +144,7 @@ def test_the_share_of_a_bus_is_what_nccl_counts():
 
 def test_one_device_alone_is_bound_by_nothing():
     graph = network_graph((dimension("x", "switch", 1),))
-    assert port_bound_s("all-reduce", 1e6, np.array([[0]]), graph, (), False) == 0.0
+    assert port_bound_s("all-reduce", 1e6, np.array([[0]]), graph) == 0.0
     assert math.isclose(network_answer(asked(parts=(dimension("x", "switch", 1),))).time_s, 0.0)
 
 

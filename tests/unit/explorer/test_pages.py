@@ -10,7 +10,7 @@ from dovetail.explorer.demo import demo_front
 from dovetail.explorer.front_view import design_charts
 from dovetail.explorer.networking import Collective, network_shown
 from dovetail.explorer.silicon import chip_shown
-from dovetail.explorer.state import State
+from dovetail.explorer.state import State, Upload
 from dovetail.explorer.trust import trusted
 from dovetail.explorer.views import hardware_charts, plan_choices, sections
 from dovetail.files.plan_text import plan_text
@@ -57,6 +57,29 @@ def test_a_network_is_drawn_with_its_load_and_a_collective_chunk_by_chunk():
     for wrong in (Collective(over="no-such"), Collective(size="lots"), Collective(size="1MiB..4MiB")):
         with pytest.raises(InvalidInput):
             network_shown(SMALL, wrong)
+
+
+def test_the_networks_of_several_pools_are_drawn_and_a_collective_stays_within_one():
+    pools, between = (
+        "[{name: dgx-h100, devices: 16}, {name: dgx-a100, devices: 8}]",
+        "{bandwidth: 25 GB/s, latency: 8 us}",
+    )
+    text = f"pools: {pools}\nbetween: {between}"
+    mixed = State(
+        model="llama3-8b",
+        cluster_file=Upload(name="mixed.yaml", text=text),
+        batch=24,
+        seq=2048,
+        plan="{tp: 8, pp: 3, sp: true}",
+    )
+    found = network_shown(mixed, Collective(size="16 MiB"))
+    assert found.dimensions == ("dgx-h100", "dgx-a100")
+    assert {chart.name for chart in found.step} == {"topology", "network-use"}
+    assert "on 16 devices" in found.said
+    assert "within one pool, here dgx-h100" in found.note
+    assert "on 8 devices" in network_shown(mixed, Collective(size="16 MiB", over="dgx-a100")).said
+    with pytest.raises(InvalidInput, match="did you mean dgx-"):
+        network_shown(mixed, Collective(over="dgx-b100"))
 
 
 def test_how_sure_an_answer_is_names_the_runs_it_rests_on():

@@ -146,8 +146,9 @@ def network(
     algorithm: Annotated[
         "str",
         Option(
-            "ring, direct, halving-doubling, double-binary-tree, in-switch or nvls; x=ring,y=direct for one each."
-            " Otherwise what suits each dimension.",
+            "By the library, as NCCL_ALGO: ring, tree, nvls, nvls-tree or pat. By events: ring, direct,"
+            " halving-doubling, double-binary-tree, in-switch or nvls; x=ring,y=direct for one each. Otherwise what"
+            " the library selects, or what suits each dimension.",
             "NAME",
         ),
     ] = "",
@@ -155,7 +156,7 @@ def network(
         "str",
         Option(
             "library, events or closed. Otherwise the library that a catalogue cluster names, such as NCCL, and events"
-            " where there is none or options ask for them.",
+            " where there is none, or with --chunks, --groups, --slow or a timeline.",
             "ENGINE",
         ),
     ] = "",

@@ -8,6 +8,7 @@ measured on, rates and hops go with them, in the tuner's own table too.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
@@ -174,12 +175,32 @@ def library_s(collective: str, payload_bytes: Amount, group: Group, selection: S
     return found.seconds.reshape(np.shape(payload_bytes))[()]
 
 
-def group_times(collective: str, payload_bytes: Amount, group: Group, selection: Selection = "tuner") -> LibraryTimes:
-    """Seconds of `collective`, and the algorithm and protocol of each; see `is_timed_by_library`."""
-    found = _library_group(collective, group)
-    if is_reducing(group):
-        found = found.in_switch
+def group_times(
+    collective: str, payload_bytes: Amount, group: Group, selection: Selection = "tuner", algorithm: str = ""
+) -> LibraryTimes:
+    """Seconds of `collective`, and the algorithm and protocol of each; see `is_timed_by_library`.
+
+    `algorithm`, one of `library_algorithms`, leaves the library that one alone.
+    """
+    found = _selectable(collective, group)
+    if algorithm:
+        found = found.by(next(one for one in found.algorithms if algorithm_name(one) == algorithm_name(algorithm)))
     return found.times(np.maximum(np.ravel(payload_bytes), LEAST_BYTES), selection)
+
+
+def algorithm_name(word: str) -> str:
+    """A library's algorithm as an option names it, however it is written: `NVLSTree` and `NVLS tree` are nvls-tree."""
+    return re.sub("[ _-]+", "", word.lower()).replace("nvlstree", "nvls-tree")
+
+
+def library_algorithms(collective: str, group: Group) -> tuple[str, ...]:
+    """Algorithms of the library that `collective` has a time by on `group`; see `is_timed_by_library`."""
+    return tuple(algorithm_name(one) for one in _selectable(collective, group).algorithms)
+
+
+def _selectable(collective: str, group: Group) -> LibraryGroup:
+    found = _library_group(collective, group)
+    return found.in_switch if is_reducing(group) else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,9 +213,9 @@ class LibraryChoice:
     time_s: float
 
 
-def library_choice(collective: str, payload_bytes: float, group: Group) -> LibraryChoice:
-    """Algorithm, protocol and channels that the library selects, and its seconds; see `is_timed_by_library`."""
-    found = group_times(collective, payload_bytes, group)
+def library_choice(collective: str, payload_bytes: float, group: Group, algorithm: str = "") -> LibraryChoice:
+    """Algorithm, protocol and channels that the library selects, and its seconds; see `group_times`."""
+    found = group_times(collective, payload_bytes, group, algorithm=algorithm)
     size_bytes = max(payload_bytes, LEAST_BYTES)
     return LibraryChoice(
         algorithm=found.algorithms[0],

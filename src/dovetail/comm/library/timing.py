@@ -109,6 +109,7 @@ class LibraryGroup:
     forms: Forms
     estimates: Forms
     channels: Forms = field(default_factory=dict)  # how many a size runs on, where the library is known to open so many
+    requested: Forms = field(default_factory=dict)  # what it runs where it is requested, and does not select itself
 
     def num_channels(self, row: int, size_bytes: float) -> int:
         """Channels that a collective runs on by a row of `SELECTABLE`; 0 where that is not known."""
@@ -124,6 +125,23 @@ class LibraryGroup:
             judged = np.stack([self.estimates[row](size_bytes) for row in rows])
         best = judged.argmin(axis=0)
         return LibraryTimes(seconds=table_s[best, np.arange(len(best))], selected=np.array(rows)[best])
+
+    @property
+    def algorithms(self) -> tuple[str, ...]:
+        """Those that there is a time by, each once."""
+        return tuple(dict.fromkeys(SELECTABLE[row][0] for row in (*self.forms, *self.requested)))
+
+    def by(self, algorithm: str) -> LibraryGroup:
+        """By one algorithm alone, as NCCL_ALGO has it: the library still selects the protocol."""
+        known = {**self.forms, **self.requested}
+        rows = [row for row in known if SELECTABLE[row][0] == algorithm]
+        if not rows:
+            raise InvalidInput(f"no time by {algorithm[:40]} is known; there are {', '.join(self.algorithms)}")
+        return LibraryGroup(
+            forms={row: known[row] for row in rows},
+            estimates={row: self.estimates[row] for row in rows if row in self.estimates},
+            channels=self.channels,
+        )
 
     @property
     def in_switch(self) -> LibraryGroup:
@@ -164,9 +182,13 @@ def library_group(
     if isinstance(platform, RingPlatform):
         return LibraryGroup(forms=_nic_ring_forms(platform, operation, num_ranks, nic_bytes_per_s), estimates={})
     over = network or NetworkConstants()
+    forms = _nodes_forms(platform, over, operation, num_ranks, num_nodes, nic_bytes_per_s)
+    # with NVLS the tuner leaves trees of Simple for NVLS trees
+    left = [_ROW[TREE, SIMPLE]] if platform.nvls_efficiency_frac else []
     return LibraryGroup(
-        forms=_nodes_forms(platform, over, operation, num_ranks, num_nodes, nic_bytes_per_s),
+        forms={row: form for row, form in forms.items() if row not in left},
         estimates={},
+        requested={row: form for row, form in forms.items() if row in left},
         channels=channel_forms(platform, num_ranks, is_network=True),
     )
 
@@ -423,10 +445,9 @@ def _nodes_forms(
     tree_hops, tree_s = 2 * (local - 1), network.step_s * 2 * levels
     nics_s_per_byte = 2 * (num_nodes - 1) / num_nodes / nic_rate
     forms[_ROW[TREE, LL]] = flagged(platform.base_s + platform.hop_s * tree_hops + tree_s, share / ll_rate)
-    if not platform.nvls_efficiency_frac:
-        tree_s_per_byte = max(share / inner_rate / network.tree_frac, nics_s_per_byte)
-        forms[_ROW[TREE, SIMPLE]] = piped(simple_s + tree_s, tree_s_per_byte, simple_hop_s * tree_hops)
-    elif local >= MIN_NVLS_RANKS:
+    tree_s_per_byte = max(share / inner_rate / network.tree_frac, nics_s_per_byte)
+    forms[_ROW[TREE, SIMPLE]] = piped(simple_s + tree_s, tree_s_per_byte, simple_hop_s * tree_hops)
+    if platform.nvls_efficiency_frac and local >= MIN_NVLS_RANKS:
         inside_s = _nvls(platform, local)
 
         def nvls_tree_s(size_bytes: FloatArray) -> FloatArray:

@@ -4,30 +4,10 @@ from __future__ import annotations
 
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import ClusterEntry, clusters
-from dovetail.hardware.clusters._dgx import dgx_cluster, three_tier_ports
-from dovetail.hardware.clusters._hosts import PAIRED, PCIE5_BYTES_PER_S, NodeHost, with_host
+from dovetail.hardware.clusters._dgx import dgx_cluster
+from dovetail.hardware.clusters._hosts import with_host
 from dovetail.hardware.clusters._nodes import GIGABIT
-from dovetail.units import GIGA, TERA
-
-GUIDE = "NVIDIA DGX H200 datasheet and DGX SuperPOD reference architecture"
-NUM_MOST = three_tier_ports(64)
-SOURCES = (
-    ("nvlink.bandwidth", f"{GUIDE}: NVLink4, 900 GB/s both ways a GPU through NVSwitch"),
-    ("infiniband.bandwidth", f"{GUIDE}: eight NDR ports of 400 Gb/s for eight GPUs"),
-    ("num_devices", "three tiers of 64-port NDR switches reach 65536 ports, one a GPU; any whole number of nodes of 8"),
-)
-HOST = NodeHost(
-    num_devices=8,
-    num_on_port=2,
-    port_bytes_per_s=PCIE5_BYTES_PER_S,
-    memory_bytes=2 * TERA,
-    memory_bytes_per_s=614.4 * GIGA,
-    sources=(
-        f"estimate: PCIe Gen5, and as in DGX A100 and B200 {PAIRED}",
-        "MLPerf Inference v4.1, NVIDIA's H200-SXM-141GBx8 system: 2 TB",
-        "Intel Xeon Platinum 8480C, two of them: eight channels of DDR5-4800 each, 307.2 GB/s",
-    ),
-)
+from dovetail.hardware.clusters.dgx_h100 import NUM_MOST, hopper_host, ndr_sources
 
 
 def dgx_h200(num_devices: int) -> Cluster:
@@ -37,10 +17,10 @@ def dgx_h200(num_devices: int) -> Cluster:
         num_devices,
         port_bytes_per_s=400 * GIGABIT,
         num_most=NUM_MOST,
-        sources=SOURCES,
+        sources=ndr_sources("NVIDIA DGX H200 datasheet and DGX SuperPOD reference architecture"),
         library="nccl-h100",
     )
-    return with_host(cluster, HOST)
+    return with_host(cluster, hopper_host("MLPerf Inference v4.1, NVIDIA's H200-SXM-141GBx8 system: 2 TB"))
 
 
 clusters.register("dgx-h200")(

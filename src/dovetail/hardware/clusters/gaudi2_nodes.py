@@ -4,25 +4,11 @@ from __future__ import annotations
 
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import ClusterEntry, clusters
-from dovetail.hardware.clusters._dgx import three_tier_ports
-from dovetail.hardware.clusters._meshed_boxes import meshed_boxes
-from dovetail.hardware.clusters._nodes import (
-    GIGABIT,
-    NETWORK_LATENCY_S,
-    ROCE_LATENCY_S,
-    ROCE_LATENCY_SOURCE,
-)
-from dovetail.hardware.link import Link
+from dovetail.hardware.clusters._meshed_boxes import AS_RDMA, meshed_boxes
+from dovetail.hardware.clusters._nodes import GIGABIT
 
 SERVER = "Intel Gaudi 2 server (HLS-Gaudi2): 24 ports a chip, three to each of seven neighbours, three out of the box"
 NUM_PORTS_OUT = 3
-SOURCES = (
-    ("box.bandwidth", f"{SERVER}; 100 GbE each"),
-    ("box.latency", "estimate: an RDMA hop without a switch, 4.0 us as NCCL's tuning model has for a network hop"),
-    ("fabric.bandwidth", f"{SERVER}; 100 GbE each"),
-    ("fabric.latency", ROCE_LATENCY_SOURCE),
-    ("num_devices", "estimate: three tiers of 64-port switches; any whole number of servers of 8"),
-)
 
 
 def gaudi2_nodes(num_devices: int) -> Cluster:
@@ -30,10 +16,10 @@ def gaudi2_nodes(num_devices: int) -> Cluster:
         "gaudi2-nodes",
         "gaudi2",
         num_devices,
-        box_latency_s=NETWORK_LATENCY_S,
-        network=Link(bandwidth_bytes_per_s=NUM_PORTS_OUT * 100 * GIGABIT, latency_s=ROCE_LATENCY_S),
-        num_most=three_tier_ports(64),
-        sources=SOURCES,
+        box_source=f"{SERVER}; 100 GbE each",
+        port_bytes_per_s=NUM_PORTS_OUT * 100 * GIGABIT,
+        port_source=f"{SERVER}; 100 GbE each",
+        latencies=AS_RDMA,
     )
 
 

@@ -4,27 +4,12 @@ from __future__ import annotations
 
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import ClusterEntry, clusters
-from dovetail.hardware.clusters._dgx import three_tier_ports
 from dovetail.hardware.clusters._hosts import PCIE5_BYTES_PER_S, NodeHost, with_host
 from dovetail.hardware.clusters._meshed_boxes import meshed_boxes
-from dovetail.hardware.clusters._nodes import (
-    GIGABIT,
-    NCCL_TUNING,
-    NETWORK_LATENCY_S,
-    NETWORK_LATENCY_SOURCE,
-    PCIE_LATENCY_S,
-)
-from dovetail.hardware.link import Link
+from dovetail.hardware.clusters._nodes import GIGABIT
 from dovetail.units import GIGA, TEBI
 
 DATASHEET = "AMD Instinct MI300X platform datasheet (2023)"
-SOURCES = (
-    ("box.bandwidth", f"{DATASHEET}: seven Infinity Fabric links of 128 GB/s both ways a device, to all seven others"),
-    ("box.latency", f"estimate: as a PCIe hop, 2.5 us, of {NCCL_TUNING}; RCCL is built on NCCL"),
-    ("fabric.bandwidth", "estimate: one 400 Gb/s port a device, as in the public cloud instances"),
-    ("fabric.latency", NETWORK_LATENCY_SOURCE),
-    ("num_devices", "estimate: three tiers of 64-port switches; any whole number of platforms of 8"),
-)
 HOST = NodeHost(
     num_devices=8,
     num_on_port=1,
@@ -44,10 +29,9 @@ def mi300x_nodes(num_devices: int) -> Cluster:
         "mi300x-nodes",
         "mi300x",
         num_devices,
-        box_latency_s=PCIE_LATENCY_S,
-        network=Link(bandwidth_bytes_per_s=400 * GIGABIT, latency_s=NETWORK_LATENCY_S),
-        num_most=three_tier_ports(64),
-        sources=SOURCES,
+        box_source=f"{DATASHEET}: seven Infinity Fabric links of 128 GB/s both ways a device, to all seven others",
+        port_bytes_per_s=400 * GIGABIT,
+        port_source="estimate: one 400 Gb/s port a device, as in the public cloud instances",
         library="rccl-mi300x",
     )
     return with_host(cluster, HOST)

@@ -47,8 +47,9 @@ LOOKS = {
     "lane": (SKY, ""),
 }
 CORE_PARTS = ("tensor", "vector", "vector_memory", "buffer", "register", "control")
-# An HBM stack's outline is about 8 x 12 mm: an estimate that no source here states. It is for the eye alone: stacks are
-# beside the die, and no area, cost or time is made of them.
+# An HBM stack's outline is about 8 x 12 mm: an estimate, of HBM2; no data sheet that we could read states it, and later
+# generations have packages of about 11 x 11 mm. It is for the eye alone: stacks are beside the die, and no area, cost
+# or time is made of them. The picture's caption says so.
 STACK_MM = (7.75, 11.87)
 BY_COMPONENT = "dovetail"  # the area model whose parts are drawn
 UNCORE_PARTS = ("sram", "noc", "hbm", "link")
@@ -265,12 +266,13 @@ def floorplan(chip: Chip, baseline: Chip | None = None) -> tuple[Chart, ...]:
         xaxis={**axes, "range": [-1, end_mm + 1]},
         yaxis={**axes, "range": [low_mm - 3.2, top_mm + 4.8], "scaleanchor": "x"},
     )
+    stacks = ", outlines of memory stacks an estimate" if any(one.stacks for one in plans) else ""
     names = " beside ".join(f"{one.chip.name}, {float(one.area.total_mm2):,.0f} mm2" for one in plans)
     return (
         Chart(
             name="floorplan",
             title="The chip, to scale" if len(plans) == 1 else f"{chip.name} and {plans[1].chip.name}, to one scale",
-            alt=f"{names}: areas are the area model's, places are a convention.",
+            alt=f"{names}: areas are the area model's, places are a convention{stacks}.",
             figure={"data": data, "layout": shown},
             table=_area_table([one.area for one in plans], [one.chip.name for one in plans]),
         ),

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import accumulate, combinations
 
 import numpy as np
 
 from dovetail.comm.events.unit_graphs import UnitGraph
 from dovetail.comm.one_collective import NetworkAnswer
 from dovetail.evaluate import Outcome
-from dovetail.hardware.heterogeneous import pools_of
+from dovetail.hardware.cluster import Cluster
+from dovetail.hardware.heterogeneous import BETWEEN, HeterogeneousCluster
+from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension, Group
+from dovetail.parallel.placement import Placement
+from dovetail.parallel.pools import on_pools
 from dovetail.report.charts.chart import WIDE, Chart, Figure, layout, said
 from dovetail.report.charts.palette import BLUE, GREY, ORANGE, SKY, VERMILLION
 from dovetail.report.labels import percent
 from dovetail.report.table import Table
-from dovetail.step.work import COMM_AXES
+from dovetail.step.stage_steps import handed_over_s, stage_steps
+from dovetail.step.work import COMM_AXES, Comm
 from dovetail.units import format_rate
 
 SWITCHED = ("switch", "fat-tree")
@@ -28,6 +33,9 @@ PLANE_GAP = 2.0  # between planes of a third dimension
 # Shares of the time that a link is busy, from the least on, and the colour of such links.
 LOADS = ((0.75, VERMILLION, "over 75 % busy"), (0.5, ORANGE, "50 to 75 %"), (0.25, SKY, "25 to 50 %"),
          (0.005, BLUE, "up to 25 %"), (0.0, "#aab3bc", "idle"))  # fmt: skip
+USE_COLUMNS = ("kind", "devices", "per device", "carries", "in use")
+POOL_WORDS = 3.5  # units beside pools, for the words on what joins them
+MOST_PX = 620  # of one network; each further pool may have as much again
 LEVEL_PX = 64  # of a unit upwards, where the picture is no grid
 Load = Callable[[str, tuple[int, ...]], float]
 
@@ -55,6 +63,7 @@ class _Part:
     links: tuple[_Link, ...] = ()
     words: tuple[tuple[float, float, str], ...] = ()
     boxes: tuple[tuple[float, float, float, float], ...] = ()
+    bars: tuple[tuple[float, float, float, float], ...] = ()  # upright ones, that join what lies above each other
     is_grid: bool = False
 
     def moved(self, dx: float, dy: float, by: int) -> _Part:
@@ -89,6 +98,51 @@ def drawn_network(parts: Sequence[Dimension | UnitGraph]) -> _Part:
             found = _around(found, part, level, stride)
         stride *= count
     return found
+
+
+def drawn_pools(pools: Sequence[Cluster], between: Link) -> _Part:
+    """Pools above each other, the first on top, each with its own network, and beside them what joins them."""
+    parts = [drawn_network(pool.topology.dimensions) for pool in pools]
+    numbers = [0, *accumulate(pool.num_devices for pool in pools)]
+    side = max(part.wide for part in parts) + 1.5
+    rate = f"{BETWEEN}: {format_rate(between.bandwidth_bytes_per_s, 'B/s')} per device"
+    found = _Part(wide=side + POOL_WORDS, high=0.0, devices=())
+    floor, middles = 0.0, []
+    for place, (pool, part) in reversed(list(enumerate(zip(pools, parts, strict=True)))):
+        top = part.high + (0.7 if part.is_grid else 0.5)
+        own = replace(
+            part,
+            links=tuple(
+                replace(one, dimension=f"{place} {one.dimension}", words=f"{pool.name}, {one.words}")
+                for one in part.links
+            ),
+            words=(
+                *part.words,
+                (min(part.wide / 2, 3.5), -0.75, f"{said(pool.name)}: {pool.num_devices:,} x {said(pool.chip.name)}"),
+            ),
+            boxes=(*part.boxes, (-0.65, -1.05, part.wide + 0.65, top)),
+        ).moved(0.0, floor + 1.05, numbers[place])
+        middle = floor + 1.05 + part.high / 2
+        middles.append(middle)
+        join = _Link(
+            dimension=BETWEEN, ends=((part.wide + 0.65, middle), (side, middle)), devices=(), words=rate, width=4.0
+        )
+        floor += top + 1.05 + 0.45
+        found = replace(
+            found,
+            high=floor - 0.45,
+            devices=(*found.devices, *own.devices),
+            switches=(*found.switches, *own.switches),
+            links=(*found.links, *own.links, join),
+            words=(*found.words, *own.words),
+            boxes=(*found.boxes, *own.boxes),
+        )
+    text = f"between pools<br>{format_rate(between.bandwidth_bytes_per_s, 'B/s')}<br>per device"
+    return replace(
+        found,
+        bars=((side - 0.12, middles[0] - 0.4, side + 0.12, middles[-1] + 0.4),),
+        words=(*found.words, (side + 0.6 + POOL_WORDS / 2, (middles[0] + middles[-1]) / 2, text)),
+    )
 
 
 def _around(inner: _Part, part: Dimension | UnitGraph, level: int, stride: int) -> _Part:
@@ -284,7 +338,8 @@ def _chart(part: _Part, load: Load, *, name: str, title: str, alt: str, table: T
         "hovertemplate": "%{text}<extra></extra>",
     })  # fmt: skip
     shapes = [_box(*box) for box in part.boxes]
-    shapes += [_bar(left, right, y) for left, right, y, _ in part.switches]
+    shapes += [_bar(left, y - 0.16, right, y + 0.16) for left, right, y, _ in part.switches]
+    shapes += [_bar(*bar) for bar in part.bars]
     words = [
         {
             "x": (left + right) / 2,
@@ -304,7 +359,7 @@ def _chart(part: _Part, load: Load, *, name: str, title: str, alt: str, table: T
     up_px = _scale(part) if part.is_grid else LEVEL_PX
     shown = layout(
         meta=WIDE,
-        height=int(min(620, max(190, 90 + (part.high + 0.6 - low) * up_px))),
+        height=int(min(MOST_PX * max(1, len(part.bars) + 1), max(190, 90 + (part.high + 0.6 - low) * up_px))),
         showlegend=True,
         shapes=shapes,
         annotations=words,
@@ -339,14 +394,20 @@ def _middles(pairs: Sequence[tuple[_Link, float]]) -> Figure:
     }  # fmt: skip
 
 
-def _bar(left: float, right: float, y: float) -> Figure:
-    box = {"x0": left, "x1": right, "y0": y - 0.16, "y1": y + 0.16}
-    return {"type": "rect", **box, "fillcolor": "#4a5560", "line": {"width": 0}}
+def _bar(left: float, bottom: float, right: float, top: float) -> Figure:
+    return {**_rectangle(left, bottom, right, top), "fillcolor": "#4a5560", "line": {"width": 0}}
 
 
 def _box(left: float, bottom: float, right: float, top: float) -> Figure:
-    box = {"x0": left, "x1": right, "y0": bottom, "y1": top}
-    return {"type": "rect", **box, "layer": "below", "line": {"width": 1, "color": "#aab3bc", "dash": "dot"}}
+    return {
+        **_rectangle(left, bottom, right, top),
+        "layer": "below",
+        "line": {"width": 1, "color": "#aab3bc", "dash": "dot"},
+    }
+
+
+def _rectangle(left: float, bottom: float, right: float, top: float) -> Figure:
+    return {"type": "rect", "x0": left, "x1": right, "y0": bottom, "y1": top}
 
 
 def step_topology(outcome: Outcome) -> tuple[Chart, ...]:
@@ -354,41 +415,74 @@ def step_topology(outcome: Outcome) -> tuple[Chart, ...]:
 
     Of a dimension that several axes lie on, their uses are added: what is in use at the most.
     """
-    if outcome.cluster.num_devices == 1:
+    cluster = outcome.cluster
+    if cluster.num_devices == 1:
         return ()
-    step_s = outcome.step.step_s
-    uses: dict[str, float] = {}
-    whose: dict[str, list[str]] = {}
-    for axis_name, comm in zip(COMM_AXES, outcome.step.comm, strict=True):
-        busy_s = float(comm.exposed_s + comm.hidden_s)
-        groups: list[Group] = [getattr(place, GROUPS[axis_name]) for place in outcome.placements]
-        for dimension in dict.fromkeys(span.dimension.name for group in groups for span in group if span.num_ranks > 1):
+    if isinstance(cluster, HeterogeneousCluster):
+        return (_pools_chart(outcome, cluster),)
+    uses, rows = _dimension_uses(cluster, outcome.placement, outcome.step.comm, outcome.step.step_s)
+    busiest = max(uses, key=lambda name: uses[name])
+    chart = _chart(
+        drawn_network(cluster.topology.dimensions), lambda dimension, _: uses[dimension],
+        name="topology", title=f"The network of {cluster.name}, by use in a step",
+        alt=f"{cluster.num_devices:,} devices; {busiest} is most in use, up to {percent(uses[busiest])} of the step.",
+        table=Table(title="Dimensions of the network", columns=("", *USE_COLUMNS), rows=rows, align="llrrlr"),
+    )  # fmt: skip
+    return (chart,)
+
+
+def _dimension_uses(
+    pool: Cluster, placement: Placement, comm: Sequence[Comm], step_s: float
+) -> tuple[dict[str, float], tuple[tuple[str, ...], ...]]:
+    """By dimension of one pool how much of a step it is in use, and its row of a table."""
+    uses = {one.name: 0.0 for one in pool.topology.dimensions}
+    whose: dict[str, list[str]] = {name: [] for name in uses}
+    for axis_name, one_comm in zip(COMM_AXES, comm, strict=True):
+        busy_s = float(one_comm.exposed_s + one_comm.hidden_s)
+        group: Group = getattr(placement, GROUPS[axis_name])
+        for dimension in dict.fromkeys(span.dimension.name for span in group if span.num_ranks > 1):
             if busy_s > 0:
-                uses[dimension] = uses.get(dimension, 0.0) + busy_s / step_s
-                whose.setdefault(dimension, []).append(axis_name)
-    pool = pools_of(outcome.cluster)[0]
-    dimensions = pool.topology.dimensions
+                uses[dimension] = min(1.0, uses[dimension] + busy_s / step_s)
+                whose[dimension].append(axis_name)
     rows = tuple(
         (
             one.name, one.kind, f"{one.num_devices:,}", format_rate(one.link.bandwidth_bytes_per_s, "B/s"),
-            ", ".join(whose.get(one.name, [])) or "-", percent(min(1.0, uses.get(one.name, 0.0))),
+            ", ".join(whose[one.name]) or "-", percent(uses[one.name]),
         )
-        for one in dimensions
+        for one in pool.topology.dimensions
     )  # fmt: skip
-    table = Table(
-        title="Dimensions of the network", columns=("", "kind", "devices", "per device", "carries", "in use"),
-        rows=rows, align="llrrlr",
+    return uses, rows
+
+
+def _pools_chart(outcome: Outcome, cluster: HeterogeneousCluster) -> Chart:
+    """Pools with what joins them: of each the stage that talks most along an axis, and stages that hand over."""
+    job = (outcome.workload.training_graph(), outcome.plan, cluster, outcome.workload.precision)
+    *within_s, between_s = handed_over_s(*job)
+    step_s, stage_pools = outcome.step.step_s, on_pools(outcome.plan, cluster).stage_pools
+    stages = stage_steps(*job)
+    uses: dict[str, float] = {BETWEEN: min(1.0, between_s / step_s)}
+    rows: list[tuple[str, ...]] = []
+    for place, (pool, placement) in enumerate(zip(cluster.pools, outcome.placements, strict=True)):
+        own = [stage.comm for stage in stages if stage_pools[stage.first_stage] == place]
+        most = [max(axis, key=lambda comm: comm.exposed_s + comm.hidden_s) for axis in zip(*own, strict=True)]
+        most[COMM_AXES.index("pp")] = Comm(exposed_s=within_s[place] if place < len(within_s) else 0.0)
+        found, own_rows = _dimension_uses(pool, placement, most, step_s)
+        uses |= {f"{place} {name}": share for name, share in found.items()}
+        rows += [(pool.name, *row) for row in own_rows]
+    rate = format_rate(cluster.between.bandwidth_bytes_per_s, "B/s")
+    rows.append(("between pools", "", "", "", rate, "pp" if between_s else "-", percent(uses[BETWEEN])))
+    names = {f"{place} {one.name}": f"{one.name} of {pool.name}" for place, pool in enumerate(cluster.pools)
+             for one in pool.topology.dimensions} | {BETWEEN: "the network between pools"}  # fmt: skip
+    busiest = max(uses, key=lambda name: uses[name])
+    return _chart(
+        drawn_pools(cluster.pools, cluster.between), lambda dimension, _: uses[dimension],
+        name="topology", title=f"The networks of {cluster.name}, by use in a step",
+        alt=f"{len(cluster.pools)} pools of {cluster.num_devices:,} devices together; {names[busiest]} is most in use,"
+        f" up to {percent(uses[busiest])} of the step.",
+        table=Table(
+            title="Dimensions of the networks", columns=("pool", "", *USE_COLUMNS), rows=tuple(rows), align="lllrrlr"
+        ),
     )  # fmt: skip
-    busiest = max(dimensions, key=lambda one: uses.get(one.name, 0.0))
-    share = percent(min(1.0, uses.get(busiest.name, 0.0)))
-    name = outcome.cluster.name if pool is outcome.cluster else pool.name
-    chart = _chart(
-        drawn_network(dimensions), lambda dimension, _: min(1.0, uses.get(dimension, 0.0)),
-        name="topology", title=f"The network of {name}, by use in a step",
-        alt=f"{outcome.cluster.num_devices:,} devices; {busiest.name} is most in use, up to {share} of the step.",
-        table=table,
-    )  # fmt: skip
-    return (chart,)
 
 
 def collective_topology(answer: NetworkAnswer) -> tuple[Chart, ...]:

@@ -19,7 +19,7 @@ EVERYBODY = np.array([[0, 1, 2, 3]])
 
 
 def bound_s(collective: str, graph) -> float:
-    return port_bound_s(collective, PAYLOAD_BYTES, EVERYBODY, graph, (), False)
+    return port_bound_s(collective, PAYLOAD_BYTES, EVERYBODY, graph)
 
 
 def test_what_is_reduced_must_leave_every_other_device_and_come_to_the_first():
@@ -41,6 +41,21 @@ def test_what_is_broadcast_must_leave_the_first_device_and_come_to_every_other()
 def test_links_that_carry_nothing_of_it_bound_nothing(collective, links):
     for source, target in links:
         assert bound_s(collective, STAR.with_link_scaled(source, target, 0.1)) == bound_s(collective, STAR)
+
+
+def test_a_device_that_can_hardly_send_bounds_a_gathering_by_its_own_part_alone():
+    """The other parts may be copied by those that received them; of a reduce-scatter all its own sums must leave."""
+    slow = STAR.with_link_scaled(0, SWITCH, 0.1)
+    assert bound_s("all-gather", slow) == pytest.approx(1 / 4 * PAYLOAD_BYTES / (10 * GIGA))
+    assert bound_s("reduce-scatter", slow) == pytest.approx(3 / 4 * PAYLOAD_BYTES / (10 * GIGA))
+
+
+@pytest.mark.parametrize(("reducing", "of_payload"), [((), 2 * 3 / 4), (("x",), 2 * 3 / 4), (("x", "y"), 1.0)], ids=str)
+def test_a_node_must_pass_to_others_what_no_switch_between_them_adds(reducing, of_payload):
+    """Four nodes of eight devices, 10 GB/s each to other nodes: 2 (m - 1) / m of the payload over eight of them."""
+    graph = network_graph((dimension("x", "switch", 8, 900 * GIGA), dimension("y", "switch", 4, 10 * GIGA)))
+    found_s = port_bound_s("all-reduce", PAYLOAD_BYTES, np.arange(32)[None], graph, (), reducing)
+    assert found_s == pytest.approx(of_payload * PAYLOAD_BYTES / (80 * GIGA))
 
 
 @pytest.mark.parametrize("num_devices", [1, 2, 3, 8])

@@ -17,10 +17,13 @@ from dovetail.comm.one_collective import CollectiveJob, Network, network_answer
 from dovetail.cost.area import silicon
 from dovetail.cost.inventory import inventory
 from dovetail.cost.tdp import tdp
+from dovetail.evaluate import evaluate
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.clusters import clusters
+from dovetail.hardware.heterogeneous import HeterogeneousCluster
 from dovetail.hardware.link import Link
 from dovetail.hardware.topology import Dimension
+from dovetail.parallel.plan import Plan
 from dovetail.report.charts.chart import Chart, layout
 from dovetail.report.charts.chunks import chunks_over_time
 from dovetail.report.charts.floorplan import area_by_part, floorplan, floorplan_of, power_by_part
@@ -30,7 +33,12 @@ from dovetail.report.charts.published import MeasuredRun, Prediction, published_
 from dovetail.report.charts.scales import even_marks, filled_in, log_marks, written
 from dovetail.report.charts.topology import collective_topology, drawn_network, step_topology
 from dovetail.report.table import Table
+from dovetail.step.stage_steps import handed_over_s
+from dovetail.step.step import assembly_of
+from dovetail.step.work import COMM_AXES
 from dovetail.units import GIBI
+from dovetail.workload.models import models
+from dovetail.workload.workload import Workload
 from tests.chart_checks import check_chart
 
 TABLE = Table(title="t", rows=(("a", "1"),))
@@ -208,6 +216,44 @@ def test_a_step_colours_a_dimension_by_what_lies_on_it(outcome):
     used = sum(float(comm.exposed_s + comm.hidden_s) for comm in outcome.step.comm) / step_s
     shares = [float(row[-1].partition(" ")[0]) / 100 for row in one.table.rows]
     assert 0 < max(shares) <= min(1.0, used) + 1e-3
+
+
+def mixed_outcome():
+    pools = (clusters["dgx-h100"].build(16), clusters["dgx-a100"].build(8))
+    between = Link(bandwidth_bytes_per_s=25e9, latency_s=8e-6)
+    cluster = HeterogeneousCluster(name="both", pools=pools, between=between)
+    workload = Workload(model=models["llama3-8b"](), global_batch=24, seq=2048)
+    return evaluate(workload, cluster, Plan(tensor_parallel=8, pipeline_parallel=3, stage_pools=(0, 0, 1)))
+
+
+def test_pools_are_drawn_each_with_its_devices_and_what_joins_them():
+    found = mixed_outcome()
+    [one] = step_topology(found)
+    traces = check_chart(one)
+    [devices] = [trace for trace in traces if trace["name"] == "device"]
+    assert devices["text"] == [f"device {number}" for number in [*range(16, 24), *range(16)]]
+    middles = next(trace for trace in traces if trace.get("marker", {}).get("opacity") == 0.0)
+    assert sum(text.startswith("between: 25.0 GB/s per device") for text in middles["text"]) == 2
+    shown = [note["text"] for note in one.figure["layout"]["annotations"]]
+    assert {"dgx-h100: 16 x h100-sxm", "dgx-a100: 8 x a100-80gb-sxm"} <= set(shown)
+    assert [row[:2] for row in one.table.rows] == [
+        ("dgx-h100", "nvlink"), ("dgx-h100", "infiniband"), ("dgx-a100", "nvlink"), ("between pools", ""),
+    ]  # fmt: skip
+
+
+def test_stages_hand_over_within_a_pool_and_between_two_as_often_as_a_step_has_microbatches():
+    found = mixed_outcome()
+    job = (found.workload.training_graph(), found.plan, found.cluster, found.workload.precision)
+    within_s, other_s, between_s = handed_over_s(*job)
+    assembly = assembly_of(*job)
+    hop_s = assembly.transfer_s[0]
+    assert (within_s, between_s) == pytest.approx((24 * 2 * hop_s[0], 24 * 2 * hop_s[2]))
+    assert other_s == 0.0  # one stage alone has none to hand over to
+    equal = evaluate(found.workload, clusters["dgx-h100"].build(16), Plan(tensor_parallel=8, pipeline_parallel=2))
+    single = (found.workload.training_graph(), equal.plan, equal.cluster, found.workload.precision)
+    pp_s, none_s = handed_over_s(*single)
+    pp = equal.step.comm[COMM_AXES.index("pp")]
+    assert (pp_s, none_s) == pytest.approx((pp.exposed_s + pp.hidden_s, 0.0))
 
 
 def test_phases_of_one_chunk_follow_each_other_and_no_lane_runs_two_at_once():
