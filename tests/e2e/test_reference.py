@@ -39,7 +39,7 @@ so is colour: `--no-color`, `NO_COLOR` or `CLICOLOR=0` take it away there, `CLIC
 `dovetail completion` has shells complete commands, options and the names of the catalogues.
 
 Pages, pictures, timelines and tables that a command draws of its answer (`--html`, `--plot`, `--perfetto`, `--csv`) are
-written anew each time. Files to go on with, such as specs, plans, chips, launch scripts and captured models, are never
+written again each time. Files to go on with, such as specs, plans, chips, launch scripts and captured models, are never
 written over without `--force`.
 """
 

@@ -34,7 +34,7 @@ from dovetail.units import format_bytes, format_rate, format_s
 
 SAME_FRAC = 5e-4  # style: a tolerance; less shows as 0.0 %
 ENGINE_WORDS = {
-    "one rank": "events; one device stands for all, being alike",
+    "one rank": "events; one device stands for all, as they are identical",
     "all ranks": "events; every device simulated, in the order of messages",
     "messages": "events; message by message, as ranks meet at links in different orders",
     "closed form": "closed form",
