@@ -1,7 +1,7 @@
 """Chip and plan together: PHAZE's whole space for GPT-3, a reduced space searched exhaustively, joint over separate.
 
 Searching all sixteen pairs of model and terms takes some minutes, so these are recorded (`benchmarks.phaze_records`)
-and one of them is searched anew.
+and one of them is searched again.
 """
 
 from __future__ import annotations

@@ -36,5 +36,5 @@ def _shipped(rows: Sequence[Residual]) -> Bar:
     """The errors that intervals rest on, against those of today's model."""
     name, told = "shipped errors on published runs", "those of today's model"
     found = moved(rows, load_residuals())
-    note = "write them anew: python -m benchmarks.residuals" if found else ""
+    note = "write them again: python -m benchmarks.residuals" if found else ""
     return Bar(name=name, issue=ISSUE, bar=told, measured=f"{len(found)} rows moved", holds=not found, note=note)

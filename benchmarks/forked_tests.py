@@ -1,6 +1,6 @@
 """Tests in a forked process, with modules of the package replaced: no second import of NumPy, no copy of the project.
 
-The process that forks must not have imported `dovetail`, so that each child imports it anew, as it is to be. Loops run
+The process that forks must not have imported `dovetail`, so that each child imports it again, as it is to be. Loops run
 as plain Python there: compiling a broken one takes longer than running it.
 """
 

@@ -1,4 +1,4 @@
-"""Write src/dovetail/accuracy/data/gaps.csv anew: `python -m benchmarks.gaps`.
+"""Write src/dovetail/accuracy/data/gaps.csv again: `python -m benchmarks.gaps`.
 
 Gaps of searches that take too long to repeat, out of the results that benchmarks keep; `dovetail validate --all` shows
 them beside those that it proves itself.

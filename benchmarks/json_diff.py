@@ -132,7 +132,7 @@ def flattened(value: Any, where: str = "") -> Leaves:
 
 
 def is_sentence(value: Leaf) -> bool:
-    """Whether a string is prose, which may be worded anew, and no name, plan or sign."""
+    """Whether a string is prose, which may be worded again, and no name, plan or sign."""
     return isinstance(value, str) and any(mark.isspace() for mark in value.strip())
 
 

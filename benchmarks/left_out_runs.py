@@ -1,7 +1,7 @@
 """Published runs by constants that were chosen without their publisher: `python -m benchmarks.left_out_runs`.
 
 Two constants were chosen on the runs of many publishers: how far equal devices differ, and how much of today's pace
-early software reached on Hopper (decision 90). For each publisher both are chosen anew among a few on all other rows,
+early software reached on Hopper (decision 90). For each publisher both are chosen again among a few on all other rows,
 and its own rows are timed with them. Constants that only one publisher's kernels need (decisions 19 and 26) stay.
 """
 

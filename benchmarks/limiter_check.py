@@ -1,6 +1,6 @@
 """Whether the limit that is named is the resource that gains most, asked of the outside.
 
-Chips and clusters are changed as a user would change them, and answered anew.
+Chips and clusters are changed as a user would change them, and answered again.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def operators_agreeing(num_pairs: int = 200, seed: int = 0) -> int:
 
 
 def steps_agreeing(num_steps: int = 50, seed: int = 0) -> int:
-    """Of random models on random clusters, those whose first named limit gains most of all, each evaluated anew."""
+    """Of random models on random clusters, those whose first named limit gains most of all, each evaluated again."""
     draw = np.random.default_rng(seed)
     num_right = num_done = 0
     known = sorted(clusters.names())

@@ -188,7 +188,7 @@ def _is_of_types(node: ast.AST, function: ast.AST | None) -> bool:
 
 
 def _replaced(node: ast.AST, made: ast.AST) -> tuple[ast.expr | ast.stmt, ast.AST]:
-    """What is written anew: of a statement with a condition, the condition alone."""
+    """What is written again: of a statement with a condition, the condition alone."""
     if isinstance(node, (ast.If, ast.While)) and isinstance(made, (ast.If, ast.While)):
         return node.test, made.test
     assert isinstance(node, (ast.expr, ast.stmt)), f"a {type(node).__name__} has no place in the text"

@@ -113,7 +113,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--workers", metavar="N", type=int, default=1, help="mutants at a time")
     options = parser.parse_args(arguments)
     if options.direct and options.seed == SEED:
-        parser.error("--direct is for another sample: say --seed")
+        parser.error("--direct is for another sample: pass --seed")
     if options.only:
         sources = physics_sources()
         drawn = sample(population(sources), sources, options.size, options.seed)

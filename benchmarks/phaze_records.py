@@ -38,7 +38,7 @@ def records() -> dict[str, Record]:
 
 
 def searched(case: Case, terms: Terms) -> Record:
-    """A model searched anew; all of it by the plans that chips are searched with."""
+    """A model searched again; all of it by the plans that chips are searched with."""
     question, began_s = question_of(case, terms), time.process_time()
     scorer = Scorer(question)
     best = joint_search(scorer, local_backend(scorer))

@@ -1,7 +1,7 @@
 """Scores on published training runs that do not ship, recorded: `python -m benchmarks.published_runs` writes them.
 
 The table is other people's and does not travel with this repository, not even its worst rows;
-benchmarks/results/accuracy.md shows what is recorded beside the runs that ship, which it times anew.
+benchmarks/results/accuracy.md shows what is recorded beside the runs that ship, which it times again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which test runs which lines of the physics, and how long it takes: a mutant is tried on tests that reach it.
 
 Modules are marked where a run of statements begins, so a test costs a few stores more than without. What a test file
-reached is kept in build/reach, and recorded anew when it or a module that it reached has changed; that modules move is
+reached is kept in build/reach, and recorded again when it or a module that it reached has changed; that modules move is
 no change.
 """
 

@@ -1,4 +1,4 @@
-"""Write src/dovetail/accuracy/data/residuals.csv anew: `python -m benchmarks.residuals`.
+"""Write src/dovetail/accuracy/data/residuals.csv again: `python -m benchmarks.residuals`.
 
 Times every published run that ships with today's model; tests/validation/test_residuals.py says when that is due.
 """

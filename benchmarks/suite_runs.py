@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if chosen.times < 1:
         parser.error(f"--times must be at least 1; got {chosen.times}")
     if chosen.tests and chosen.file == result_file(WHAT):
-        parser.error("a trial of some tests is no run of the suite: say --file, and it is recorded there")
+        parser.error("a trial of some tests is no run of the suite: pass --file, and it is recorded there")
     is_kept = chosen.file.is_file() and not chosen.fresh
     runs = json.loads(chosen.file.read_text(encoding="utf-8"))["runs"] if is_kept else []
     for _ in range(chosen.times):

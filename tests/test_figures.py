@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PHRASES = phrases_in(PHRASES_FILE.read_text(encoding="utf-8"))
 IN_CODE = "benchmarks/results/accuracy.md"  # its words are in report/accuracy_page.py, and are changed there
 WRITTEN = WHOLE_HEAD + LIMITS + MEMORY  # its tables are between them, and tests/e2e/test_validate.py holds them
-SLOW = {IN_CODE: pytest.mark.slow}  # four tables are fitted anew
+SLOW = {IN_CODE: pytest.mark.slow}  # four tables are fitted again
 GENERATED = ("cli.md", "api.md")  # from `--help` and docstrings
 KEYS = ("json.md", "spec-file.md", "glossary.md")  # say what words mean, not what was found
 PAGES = [

@@ -111,7 +111,7 @@ TRACEBACK = (
         ({"code": 2, "stderr": "dovetail: a\nb\n"}, "not one line"),
         ({"code": 2, "stderr": "dovetail: a\ndovetail: b\n"}, "not one line"),
         ({"code": 2, "stderr": "a\n"}, "not one line"),
-        ({"code": 2, "stderr": "dovetail: KeyError: 1, which begins anew\ndovetail: b\n"}, "leak"),
+        ({"code": 2, "stderr": "dovetail: KeyError: 1, which starts again\ndovetail: b\n"}, "leak"),
         ({"code": 2, "stderr": "dovetail: KeyError: 'x'\n"}, "leak"),
         ({"code": 2, "stderr": "dovetail: got <class 'int'>\n"}, "leak"),
         ({"code": 2, "stderr": f"dovetail: {'x' * 3000}\n"}, "unreadable"),
@@ -149,7 +149,7 @@ def test_tracebacks_at_one_place_are_one_finding():
         {"code": 1, "stdout": "{}"},
         {"code": 2, "stderr": "dovetail: no model is named 'x' (spec.yaml:1)\n"},
         {"code": 2, "stderr": "dovetail: building X raises KeyError: 'y'\n"},  # other people's code, and named so
-        {"code": 2, "stderr": "dovetail: this is 0.1.0, which begins anew: a\ndovetail: s.db is damaged\n"},
+        {"code": 2, "stderr": "dovetail: this is 0.1.0, which starts again: a\ndovetail: s.db is damaged\n"},
     ],
 )
 def test_an_answer_and_one_clear_line_are_none(how):

@@ -139,7 +139,7 @@ ASKED = {
     "methods": "1f1b",
 }
 BRIEFLY_ASKED = {words: told for words, told in ASKED.items() if words.startswith("simulate")}
-# In one process: each of its own would import the package anew.
+# In one process: each of its own would import the package again.
 ANSWER_ALL = """
 import contextlib, io, json, sys
 from dovetail.cli import main
@@ -168,7 +168,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def dependencies(wheel: Path, version: str, python: Path, environment: dict[str, str]) -> Path:
-    """A folder of what pip takes from its index for `wheel`, which it is asked anew after a week.
+    """A folder of what pip takes from its index for `wheel`, which it is asked again after a week.
 
     To read the index's lists of every release takes pip twice as long as to install what it chose.
     """

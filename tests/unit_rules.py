@@ -160,7 +160,7 @@ def _name_problem(module: Module, named: Named) -> str:
         return ""
     if words[-1] in PLACES and "int" in ast.unparse(annotation):
         return ""
-    return f"sounds like a quantity and does not say its unit; {SAY}"
+    return f"sounds like a quantity and does not state its unit; {SAY}"
 
 
 SCIENTIFIC = re.compile(r"[\d._]+[eE]([+-]?\d+)")

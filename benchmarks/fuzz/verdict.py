@@ -24,7 +24,7 @@ LEAKED = re.compile(
     r"Traceback|\b\w+(?:Error|Exception|Warning): |<class |<function |<module | object at 0x|NoneType|numpy\.|np\.float"
     r"|dtype\(|errors\.pydantic\.dev"
 )
-NOTE = "which begins anew"  # of a store with rows by another version, said while it is opened
+NOTE = "which starts again"  # of a store with rows by another version, said while it is opened
 RAISES = re.compile(" raise[sd] ")  # what follows is said by other people's code that capture runs, and named so
 
 
@@ -80,7 +80,7 @@ def _no_number(name: str) -> float:
 
 
 def _wrong_refusal(ended: Ended) -> Finding | None:
-    """A refusal is one line; a note of a study that begins anew, which was told before, may stand above it."""
+    """A refusal is one line; a note of a study that starts again, which was told before, may stand above it."""
     lines = ended.stderr.splitlines()
     told_before = [line for line in lines[:-1] if line.startswith("dovetail: ") and NOTE in line]
     if len(lines) != 1 + len(told_before) or not all(line.removeprefix("dovetail: ").strip() for line in lines):

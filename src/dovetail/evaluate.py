@@ -64,7 +64,7 @@ class MemoryUse:
 
     @property
     def limit_bytes(self) -> float:
-        """Usable memory of a device of the fullest stage."""
+        """Usable memory per device of the fullest stage."""
         return self.limits_bytes[self.fullest.stage if len(self.limits_bytes) > 1 else 0]
 
     @property
@@ -226,7 +226,7 @@ def forward_plan(plan: Plan) -> Plan:
     if plan.interleave > 1 or plan.schedule in ("zb-v", "dualpipe"):
         name = plan.schedule if plan.schedule != "1f1b" else f"interleave {plan.interleave}"
         message = f"an evaluation step goes through its stages once, and this plan has {name}"
-        raise NotModelled(f"{message}; say --vpp 1 --schedule 1f1b", "schedule")
+        raise NotModelled(f"{message}; pass --vpp 1 --schedule 1f1b", "schedule")
     return replace(
         plan,
         schedule="1f1b",

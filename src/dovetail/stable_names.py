@@ -10,7 +10,7 @@ began with the names of 0.1, and these never change. Whoever
 - adds a field writes it under `later`, with the value at which answers are what they were without it. At that value
   it is left out of keys and files, so studies that know nothing of the field are still found;
 - changes what a field means, so that an equal number is another fact, raises `version`: studies of the class begin
-  anew.
+  again.
 
 `tests/unit/test_stable_names.py` names whatever is missing here.
 """

@@ -143,7 +143,7 @@ def price_usd_per_s(text: str) -> float:
 
 
 def format_usd(value_usd: float) -> str:
-    """Dollars as people say them: $0.0031, $12.40, $1,234, $5.1 M."""
+    """Dollars as people write them: $0.0031, $12.40, $1,234, $5.1 M."""
     if value_usd >= MEGA:
         return f"${_scaled(value_usd, ((GIGA, 'B'), (MEGA, 'M')), 2)}"
     digits = 0 if value_usd >= KILO else 2 if value_usd >= 1 else 4
@@ -193,7 +193,7 @@ def format_rate(value_per_s: float, symbol: str, digits: int = 1) -> str:
 
 
 def format_count(value: float) -> str:
-    """A large count as people say it: 70.6 B parameters."""
+    """A large count as people write it: 70.6 B parameters."""
     return _scaled(value, ((TERA, "T"), (GIGA, "B"), (MEGA, "M"), (KILO, "k"), (1.0, "")), 1).strip()
 
 

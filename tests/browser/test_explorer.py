@@ -127,7 +127,7 @@ def test_degrees_are_set_by_hand_against_the_plan_found_and_what_cannot_be_is_re
     expect(page.locator(".compared")).to_contain_text("against the plan first found")
     page.select_option("#plan-dp", "4")
     expect(page.locator(".stages li")).to_have_count(1)
-    page.click("#plan-anew")
+    page.click("#plan-again")
     expect(page.locator('[data-key="step"]')).to_have_attribute("data-value", f"{before:.9g}")
     found.assert_calm()
 
@@ -155,7 +155,7 @@ def test_sliders_stand_beside_the_figures_and_the_reference_stays_when_it_is_pla
     turn(page, "hbm-capacity", -2)
     expect(page.locator('[data-key="memory"] .note')).to_contain_text("of 19.0 GiB")
     page.wait_for_url(re.compile("x-hbm-capacity=0.25"))
-    page.click("#plan-anew")
+    page.click("#plan-again")
     expect(page.locator("#busy")).to_be_hidden()
     expect(page.locator(".compared")).to_contain_text("against the plan first found")
     expect(page.locator('[data-key="step"] .worse')).to_be_visible()  # than the user's own, not than the new plan there
@@ -328,7 +328,7 @@ def test_chip_network_and_accuracy_are_of_the_question_that_the_plan_page_asks(s
 
 
 def press_until_another_opens(page: Page, opened: str) -> None:
-    """Presses a dot of the front; again where the press fell into the moment in which the chart was drawn anew."""
+    """Presses a dot of the front; again where the press fell into the moment in which the chart was drawn again."""
     heading = page.locator("#open-point h2")
     for _ in range(NUM_PRESSES):
         dot = page.locator(".scatterlayer .points path").nth(5)

@@ -222,7 +222,7 @@ def test_every_page_can_be_read_by_everybody_light_and_dark_wide_and_narrow(serv
     page.emulate_media(color_scheme="dark")
     page.wait_for_selector("body.body--dark")
     page.set_viewport_size({"width": 390, "height": 844})
-    page.wait_for_timeout(300)  # colours change within, and charts are drawn anew
+    page.wait_for_timeout(300)  # colours change within, and charts are drawn again
     page.wait_for_selector(READY[path])
     check_readable(page)
     check_width(page)

@@ -81,7 +81,7 @@ def test_what_a_network_over_images_keeps_is_what_autograd_saves(name):
     saved = {}
 
     def note(tensor):
-        saved[tensor.untyped_storage()._cdata] = tensor  # held, so that no number is given anew
+        saved[tensor.untyped_storage()._cdata] = tensor  # held, so that no number is given again
         return tensor
 
     with saved_tensors_hooks(note, lambda tensor: tensor):

@@ -152,7 +152,7 @@ def test_inputs_of_a_configuration_may_be_said_where_it_does_not_say_them(folder
     Path("resnet.json").write_text(
         json.dumps({"model_type": "resnet", "architectures": ["ResNetForImageClassification"]})
     )
-    assert "says no image_size; say what it is called with: --inputs" in refused(capsys, "resnet.json")
+    assert "gives no image_size; give its inputs: --inputs" in refused(capsys, "resnet.json")
     found = answered(capsys, "resnet.json", "--inputs", "pixel_values:bf16[2,3,224,224], labels:int64[2]")
     assert found["forward_flop"] > 3.7e9 * 2  # the multiplications of ResNet-50 and as many additions
 
@@ -316,10 +316,10 @@ def test_the_answer_is_a_page_and_shows_itself_in_notebooks(folder, capsys):
             "; nothing is fetched while a model is captured, so build it from its configuration alone",
         ),
         (("nets:leaving",), "nets:leaving raises SystemExit: 3 (nets.py:"),
-        (("nets:net",), "nothing says what Net is called with; return (module, inputs) from its factory"),
+        (("nets:net",), "the inputs of Net are not given; return (module, inputs) from its factory"),
         (("nets:net", "--inputs", "x"), "cannot read 'x'; write them as in 'input_ids:int64[2,512]"),
         (("nets:net", "--inputs", "x:fp31[2]"), "no dtype is named 'fp31'; did you mean fp32"),
-        (("nets:with_inputs", "--seq", "8"), "example inputs say batch and length; leave --batch and --seq out"),
+        (("nets:with_inputs", "--seq", "8"), "example inputs set batch and length; leave --batch and --seq out"),
         (("nets:with_inputs", "--compile"), "--compile needs --chip, what the step runs on, such as --chip h200"),
         (("nets:with_inputs", "--seq-dim", "9"), "--seq-dim is a dim from 1 on, as dim 0 is the batch; got 9"),
         (
@@ -343,7 +343,7 @@ def test_bad_input_is_one_line(folder, capsys, arguments, message):
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ({"hidden": 3}, "this is no configuration of Hugging Face: it says neither model_type nor architectures"),
+        ({"hidden": 3}, "this is no configuration of Hugging Face: it has neither model_type nor architectures"),
         ({"architectures": ["GPT2LMHeadModel"]}, "a Hugging Face configuration says its model_type"),
         ({"model_type": "gpt-2-xl"}, "knows no model_type 'gpt-2-xl'"),
         (GPT2 | {"architectures": ["MyOwnModel"]}, "has no class 'MyOwnModel', and no other code is run"),
@@ -374,7 +374,7 @@ def test_a_configuration_that_builds_nothing_is_one_line(folder, capsys, config,
 
 def test_a_file_that_stands_is_written_over_only_when_told(folder, capsys):
     Path("m.json").write_text("mine")
-    assert "file 'm.json' exists; say --force" in refused(capsys, "nets:with_inputs", "--out", "m.json")
+    assert "file 'm.json' exists; pass --force" in refused(capsys, "nets:with_inputs", "--out", "m.json")
     assert Path("m.json").read_text() == "mine"
     answered(capsys, "nets:with_inputs", "--out", "m.json", "--force")
     assert json.loads(Path("m.json").read_text())["format"] == "dovetail-captured-model"
@@ -396,5 +396,5 @@ def test_python_says_its_own_words():
         InvalidInput, match=r"a PyTorch module, a factory of one, a configuration or a file is captured"
     ):
         dv.capture(3)
-    with pytest.raises(InvalidInput, match=r"example inputs say batch and length; leave batch and seq out"):
+    with pytest.raises(InvalidInput, match=r"example inputs set batch and length; leave batch and seq out"):
         dv.capture(nn.Linear(2, 2), torch.zeros(2, 2), seq=3)

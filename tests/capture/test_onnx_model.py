@@ -125,7 +125,7 @@ def test_a_file_frozen_at_its_positions_is_recorded_at_those_alone(tmp_path: Pat
 
 
 def test_free_positions_must_be_said(tmp_path: Path):
-    with pytest.raises(InvalidInput, match=r"leaves dim 1 of its input 'x' open \(seq\); say its size with seq"):
+    with pytest.raises(InvalidInput, match=r"leaves dim 1 of its input 'x' open \(seq\); set its size with seq"):
         recorded_onnx(onnx_files.transformer_block(tmp_path / "block.onnx"))
 
 

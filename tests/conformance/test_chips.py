@@ -237,14 +237,14 @@ def test_a_gpu_shows_pytorch_less_than_it_has_and_plans_leave_4_percent_of_that(
 @EVERY_CHIP
 def test_gpus_differ_in_pace_and_chips_of_whose_spread_nothing_is_known_are_alike(name: str) -> None:
     spread_frac = chips[name]().calibration.clock_spread_frac
-    way_out = "say calibration: {family: gpu} of a GPU, and another family of anything else"
+    way_out = "set calibration: {family: gpu} of a GPU, and another family of anything else"
     assert (spread_frac > 0) == (name in GPUS), f"clock_spread_frac of {name} is {spread_frac:g}: {way_out}"
 
 
 @EVERY_CHIP
 def test_the_calibration_of_a_chip_is_that_of_a_family(name: str) -> None:
     chip = chips[name]()
-    assert chip.calibration.family in families, f"{name} has no family: say calibration: {{family: ...}}"
+    assert chip.calibration.family in families, f"{name} has no family: set calibration: {{family: ...}}"
     assert (chip.calibration.family == "gpu") == (name in GPUS)
     assert (chip.calibration.family == "tpu") == (name in TPUS)
 

@@ -118,7 +118,7 @@ def test_the_parameter_count_is_the_published_one(name):
         off_by = num_parameters - model.published_parameters
         assert off_by == 0, f"{name}: {off_by:+,.0f} parameters; biases, norms, positions and is_tied all show"
     else:
-        assert num_parameters != model.published_parameters, f"{name}: the count is exact, so say is_exact: true"
+        assert num_parameters != model.published_parameters, f"{name}: the count is exact, so set is_exact: true"
         off_by = abs(num_parameters - model.published_parameters)
         rounding = half_unit_in_the_last_place(model.published_parameters)
         assert off_by <= max(ROUNDED_TOLERANCE * model.published_parameters, rounding)

@@ -120,9 +120,9 @@ def test_a_folder_is_refused(dovetail, tmp_path):
         (("simulate", "--model", "gnmt", "--cluster", "dgx-h100", "--plan", "zero3", "--seq", "1000000000",
           "--global-batch", "1000000000"), "multiply to more than can be counted"),
         (("simulate", "--model", "gpt2-345m", "--cluster", "dgx-h100", "--plan", "ddp", "--seq", "4096"), "(--seq)"),
-        (("simulate", "llama3-8b"), "'llama3-8b' is a model, not a spec; say --model llama3-8b, with --cluster and"),
-        (("simulate", "dgx-h100"), "say --cluster dgx-h100, with --model and --plan"),
-        (("simulate", "zero3", "--model", "llama3-8b"), "say --plan zero3"),
+        (("simulate", "llama3-8b"), "'llama3-8b' is a model, not a spec; pass --model llama3-8b, with --cluster and"),
+        (("simulate", "dgx-h100"), "pass --cluster dgx-h100, with --model and --plan"),
+        (("simulate", "zero3", "--model", "llama3-8b"), "pass --plan zero3"),
         (("simulate", "h100-sxm"), "'h100-sxm' is a chip, not a spec; name it in a cluster"),
         (("simulate", "examples/llama3-70b-512xh100.yaml", "--compute", "bf17"), "did you mean bf16? (--compute)"),
         (("simulate", "--model", "bert-large", "--cluster", "ace-torus", "--plan", "ddp", "--compute", "fp8"),
@@ -148,7 +148,7 @@ def test_wrong_usage_is_refused_in_one_line_that_helps(dovetail, arguments, word
 def test_a_configuration_given_as_a_spec_is_pointed_to_its_option(dovetail, tmp_path):
     config = tmp_path / "config.json"
     config.write_text('{"model_type": "llama"}', encoding="utf-8")
-    check_refused(dovetail("simulate", config), f"is a model, not a spec; say --model {config}")
+    check_refused(dovetail("simulate", config), f"is a model, not a spec; pass --model {config}")
 
 
 def test_a_file_whose_name_holds_control_characters_names_nothing_unescaped(dovetail, tmp_path):

@@ -56,7 +56,7 @@ def test_a_fit_is_told_for_people_and_repeats(dovetail, fitted, tmp_path):
     assert max(len(line) for line in first.stdout.splitlines()) <= 80
     text, fitted_text = (file.read_text(encoding="utf-8") for file in (out, fitted.file))
     assert text == fitted_text
-    check_refused(dovetail("calibrate", BMM, "--chip", "h200", "--out", out), "exists; say --force")
+    check_refused(dovetail("calibrate", BMM, "--chip", "h200", "--out", out), "exists; pass --force")
 
 
 @pytest.mark.parametrize(
@@ -142,5 +142,5 @@ def test_a_bad_word_beside_logs_is_refused(dovetail, logs, options, words):
 
 
 def test_logs_and_tables_of_operators_are_not_fitted_at_once(dovetail, logs):
-    check_refused(dovetail("calibrate", logs[0], BMM, "--cluster", "dgx-h100"), "in a call of its own")
+    check_refused(dovetail("calibrate", logs[0], BMM, "--cluster", "dgx-h100"), "in a separate call")
     check_refused(dovetail("calibrate", BMM, "--chip", "h200", "--cluster", "dgx-h100"), "logs and tables")

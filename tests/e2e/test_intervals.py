@@ -108,7 +108,7 @@ def test_a_fit_in_words_shows_every_run(dovetail, own_runs, tmp_path):
     for words in ("mean error over runs.csv", "run 4", "left out", "dgx-h100-calibrated", "mine.yaml"):
         assert words in ran.stdout
     again = dovetail("calibrate", "--runs", own_runs, "--out", tmp_path / "mine.yaml")
-    check_refused(again, "say --force")
+    check_refused(again, "pass --force")
 
 
 def test_a_bad_row_is_named_with_row_and_column_and_the_rest_is_fitted(dovetail, own_runs, tmp_path):
@@ -128,7 +128,7 @@ RUNS_ALONE = "leave out --chip, --dtype, --platform and --html"
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "name CSV files of measurements, or say --runs FILE"),
+        ((), "name CSV files of measurements, or pass --runs FILE"),
         (("--runs", "absent.csv"), "absent.csv"),
         (("--runs", "x.csv", "--chip", "h200"), RUNS_ALONE),
         (("--runs", "x.csv", "--platform", "p"), RUNS_ALONE),

@@ -81,7 +81,7 @@ def test_options_of_simulate_are_options_here(dovetail):
         ((SPEC, "--framework", "deepspeed", "--plan", "nope"), "no plan is named 'nope'"),
         (("nowhere.yaml", "--framework", "deepspeed"), "there is no file"),
         ((SPEC, "--framework", "deepspeed", "--out", "nowhere/x.sh"), "there is no folder"),
-        ((SPEC, "--framework", "deepspeed", "--out", SPEC), "exists; say --force"),
+        ((SPEC, "--framework", "deepspeed", "--out", SPEC), "exists; pass --force"),
         ((SPEC, "--framework", "deepspeed", "--plan-file", "plan.txt"), "a plan file ends in .yaml or .yml"),
         ((SPEC, "--framework", "deepspeed", "--force"), "--force is of --out or --plan-file; say"),
         (("examples/resnet-50-16xtorus.yaml", "--framework", "megatron-lm"), "resnet-50"),

@@ -119,7 +119,7 @@ def test_stages_have_designs_of_their_own_and_the_planner_says_which_stages(dove
         ("mine resnet-18 --base h200-sxm", "designs are built on chips with systolic arrays"),
         ("mine resnet-18 --base h200-sxm", "tpuv4-like"),
         ("mine resnet-18 --base h100", "and h100-pcie has none; take"),
-        ("mine resnet-18 --base tpuv", "say which: tpuv2-like, tpuv4-like (--base)"),
+        ("mine resnet-18 --base tpuv", "specify which: tpuv2-like, tpuv4-like (--base)"),
         ("mine resnet-18 --area 600", "a quantity needs its unit"),
         ("mine resnet-18 --power -1W", "--power must be above 0"),
         ("mine resnet-18 --budget 0", "--budget must be at least 1"),

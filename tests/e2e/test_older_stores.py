@@ -16,7 +16,7 @@ import pytest
 from dovetail.cli import main
 from dovetail.search.study import StudyRecord
 from dovetail.store import opened, reading, version
-from dovetail.store.anew import why_not_the_same
+from dovetail.store.again import why_not_the_same
 from dovetail.store.version import Change
 from tests.messages import holds
 
@@ -133,9 +133,9 @@ def test_a_search_begins_anew_where_physics_moved_and_says_by_what(dovetail, tmp
     last = version.HISTORY[-1].version
     latest = Change(version=last + 1, what="memory is what PyTorch sees", moves=("codesign",))
     monkeypatch.setattr(version, "HISTORY", (*version.HISTORY, latest))
-    anew = dovetail(*words)
-    assert anew.stdout == first.stdout
-    lines = anew.stderr.splitlines()
+    again = dovetail(*words)
+    assert again.stdout == first.stdout
+    lines = again.stderr.splitlines()
     assert len(lines) == 2  # of even plans, and of uneven ones
     assert holds(lines[0], "8 rows", "physics-", f"physics {last + 1}: {latest.what}")
     with reading(store) as opened_store:

@@ -53,7 +53,7 @@ def test_ours_stands_beside_the_roofline_and_closed_forms(dovetail):
         ("matmul 4096 -128 4096 --chip h200", "sizes must be at least 1; got one below 0"),
         ("matmul 1 2 3 -z --chip h200", "no such option: -z"),
         ("matmull 1 2 3 --chip h200", "did you mean matmul"),
-        ("matmul 1 2 3 --chip h100", "say which: h100-pcie, h100-sxm"),
+        ("matmul 1 2 3 --chip h100", "specify which: h100-pcie, h100-sxm"),
         ("matmul 1 2 3 --chip nope", "no chip is named 'nope'"),
         ("matmul 1 2 3 --chip a100-80gb-sxm --dtype fp8", "no rate for fp8"),
         ("matmul 1 2 3 --chip h200 --pass sideways", "no pass is named"),

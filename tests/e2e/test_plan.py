@@ -63,7 +63,7 @@ def test_the_plan_file_is_taken_back_by_the_commands_that_are_shown(dovetail, tm
     assert again["plan"] == found["best"]["plan"]
     assert again["step_s"] == pytest.approx(found["best"]["step_s"], rel=1e-12)
     assert dovetail(*launch[1:]).returncode == 0
-    check_refused(dovetail("plan", *QUICK, "--plan-file", file), "exists; say --force")
+    check_refused(dovetail("plan", *QUICK, "--plan-file", file), "exists; pass --force")
     check_refused(dovetail("plan", *QUICK, "--force"), "--force is of --plan-file; say")
 
 
@@ -131,7 +131,7 @@ def test_a_bad_question_is_answered_in_one_line(dovetail, arguments, words):
 def test_what_is_missing_is_asked_for(dovetail):
     check_refused(dovetail("plan"), "--model is missing")
     check_refused(dovetail("plan", "--model", "llama3-8b"), "--cluster is missing")
-    check_refused(dovetail("plan", "llama3-8b"), "say --model llama3-8b, with --cluster")
+    check_refused(dovetail("plan", "llama3-8b"), "pass --model llama3-8b, with --cluster")
 
 
 def test_a_bad_space_is_refused_with_its_line(dovetail, tmp_path):

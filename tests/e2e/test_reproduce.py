@@ -15,7 +15,7 @@ from tests.e2e.test_reference import keys
 WHAM_RUN = ROOT / "benchmarks" / "results" / "wham.json"  # `dovetail reproduce wham --json`
 WHAM_PAGE = ROOT / "benchmarks" / "results" / "wham.md"
 WHAM_MODEL = "vgg-16"
-MOVED_FRAC = 0.01  # of a recorded figure, until the page must be recorded anew
+MOVED_FRAC = 0.01  # of a recorded figure, until the page must be recorded again
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_wham_of_one_model_is_as_it_was_recorded_by_both_mappers(dovetail):
         [model] = record[mapped]
         assert model["is_confirmed"]
         [before] = [one for one in recorded[mapped] if one["model"] == WHAM_MODEL]
-        moved = f"{mapped} moved from what {WHAM_RUN.name} has; record it anew as docs/model/wham.md says"
+        moved = f"{mapped} moved from what {WHAM_RUN.name} has; record it again as docs/model/wham.md says"
         for key in ("best", "per_watt", "within_base_limits"):
             assert model[key]["gain"] == pytest.approx(before[key]["gain"], rel=MOVED_FRAC), moved
         assert model["real"]["best"]["gain"] == pytest.approx(before["real"]["best"]["gain"], rel=MOVED_FRAC), moved

@@ -108,7 +108,7 @@ def test_the_best_plan_has_a_timeline_too(dovetail, tmp_path):
 @pytest.mark.parametrize(
     ("words", "part"),
     [
-        (("--ranks", "0"), "say --perfetto too"),
+        (("--ranks", "0"), "pass --perfetto too"),
         (("--perfetto", "o.json"), "name it .pftrace"),
         (("--perfetto", "o.pftrace", "--ranks", "64"), "0 to 63; got 64"),
         (("--perfetto", "o.pftrace", "--ranks", "x"), "ranks are written 0-3"),

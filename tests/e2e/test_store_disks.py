@@ -106,7 +106,7 @@ def test_a_store_in_a_read_only_folder_is_looked_at_and_not_written_to(locked):
     assert _ran(AS_ANOTHER.format(use="reading"), locked / "a.db") == "2\n"
     for name in ("a.db", "new.db"):
         said = _ran(AS_ANOTHER.format(use="opened"), locked / name)
-        assert "cannot be written: it or its folder is read-only, or of somebody else; allow writing" in said
+        assert "cannot be written: it or its folder is read-only, or another user owns it; allow writing" in said
     assert [file.name for file in locked.iterdir()] == ["a.db"]
 
 

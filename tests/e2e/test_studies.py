@@ -134,7 +134,7 @@ def test_parquet_has_the_same_rows_with_types(dovetail, store, tmp_path):
 def test_a_file_that_stands_is_kept_and_half_of_one_is_never_left(dovetail, store, tmp_path):
     file = tmp_path / "rows.csv"
     file.write_text("mine", encoding="utf-8")
-    check_refused(dovetail("export", store, "--out", file), "exists; say --force")
+    check_refused(dovetail("export", store, "--out", file), "exists; pass --force")
     assert file.read_text(encoding="utf-8") == "mine"
     content = bytearray(store.read_bytes())
     at = content.rindex(PLAN[:10].encode())

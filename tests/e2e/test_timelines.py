@@ -71,7 +71,7 @@ def test_a_timeline_and_tables_add_up_to_the_answer(dovetail, tmp_path, case):
     num_devices = record["num_devices"]
     assert max(one.end_ns for one in found.slices) == round(record["time_s"] * 1e9)
     check_links(found, record["links"], num_devices, is_complete=not is_one)
-    assert ("device 0, standing for" in found.processes[1]) == is_one
+    assert ("device 0, the same on" in found.processes[1]) == is_one
     if not is_one:
         assert [found.processes[device + 1] for device in range(num_devices)] == [
             f"device {device}" for device in range(num_devices)
@@ -170,7 +170,7 @@ def test_some_ranks_are_enough(dovetail, tmp_path):
         (("--size", "1 MiB..2 MiB", "--topology", RING, "--perfetto", "o"), "this sweep has 2"),
         (("--size", "1 MiB", "--topology", RING, "--engine", "closed", "--perfetto", "o"), "has no timeline"),
         (("--size", "1 MiB", "--topology", RING, "--csv", "o.txt"), "written to .csv"),
-        (("--size", "1 MiB", "--topology", RING, "--ranks", "0-3"), "say --perfetto or --csv too"),
+        (("--size", "1 MiB", "--topology", RING, "--ranks", "0-3"), "pass --perfetto or --csv too"),
         (("--size", "1 MiB", "--topology", RING, "--ranks", "x", "--csv", "o.csv"), "ranks are written 0-3"),
         (("--size", "1 MiB", "--topology", "mesh:4@1GB/s,1us", "--ranks", "4", "--perfetto", "o"), "0 to 3; got 4"),
         (("--size", "1 MiB", "--topology", RING, "--csv", "no-such-folder/o.csv"), "no folder"),

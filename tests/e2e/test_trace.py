@@ -177,11 +177,11 @@ def test_files_of_astra_sim_are_not_written_over_unasked(dovetail, tmp_path):
     asked = (*words, "--astra-sim", tmp_path / "it")
     edited = tmp_path / "it.network.yml"
     edited.write_text("mine", encoding="utf-8")
-    check_refused(dovetail(*asked), "exists; say --force")
+    check_refused(dovetail(*asked), "exists; pass --force")
     assert [file.name for file in tmp_path.iterdir()] == ["it.network.yml"]
     assert dovetail(*asked, "--force").returncode == 0
     assert edited.read_text(encoding="utf-8") != "mine"
-    check_refused(dovetail(*asked), "exists; say --force")
+    check_refused(dovetail(*asked), "exists; pass --force")
     check_refused(dovetail(*words, "--force"), "--force is of --astra-sim")
 
 

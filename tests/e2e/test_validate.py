@@ -195,7 +195,7 @@ def test_a_bad_word_is_refused(dovetail, arguments, words):
 
 
 def test_the_accuracy_page_is_what_the_command_prints(bless):
-    """As `make accuracy` asks for it: what ships is predicted anew, rows that do not ship are as they were recorded."""
+    """As `make accuracy` writes it: what ships is predicted again, other rows are as they were recorded."""
     told = shipped_accuracy()
     assert told.code in (0, 1)
     assert told.stderr == ""

@@ -1,4 +1,4 @@
-"""The study that ships with the explorer is what the present model says; blessing searches and writes it anew."""
+"""The study that ships with the explorer is what the present model says; blessing searches and writes it again."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 Two records say what numbers a version of the physics has. `physics/goldens.json` has a hash of the numbers of every
 other golden, whatever their keys are called; lists of what is registered are facts and not among them.
 `physics/rows-KIND.json` has rows that a small search keeps.
-Where either moves, this asks for an entry in `HISTORY` of dovetail/store/version.py; --bless records them anew only
+Where either moves, this asks for an entry in `HISTORY` of dovetail/store/version.py; --bless records them again only
 once that is there.
 """
 

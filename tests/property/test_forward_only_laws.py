@@ -97,5 +97,5 @@ def test_parameters_that_are_sharded_are_gathered_and_gradients_are_not_reduced(
 
 @pytest.mark.parametrize("plan", [{"interleave": 2}, {"schedule": "dualpipe"}, {"schedule": "zb-v", "interleave": 2}])
 def test_plans_whose_passes_have_no_meaning_forward_only_are_refused(plan: dict[str, object]) -> None:
-    with pytest.raises(NotModelled, match=r"goes through its stages once.*say --vpp 1 --schedule 1f1b"):
+    with pytest.raises(NotModelled, match=r"goes through its stages once.*pass --vpp 1 --schedule 1f1b"):
         forward(workload("llama3-8b"), Plan(pipeline_parallel=2, data_parallel=8, **plan))  # type: ignore[arg-type]

@@ -55,7 +55,7 @@ def check_is_as_recorded(record):
         for row in record["nest"]
         for pair in zip(row["placements"], known[row["model"]]["placements"], strict=True)
     ]
-    moved = f"moved from what {PLACEMENTS.name} has; record it anew as docs/model/phaze.md says"
+    moved = f"moved from what {PLACEMENTS.name} has; record it again as docs/model/phaze.md says"
     for now, before in (*models, *nest):
         assert now["sequences_per_s"] == pytest.approx(before["sequences_per_s"], rel=MOVED_FRAC), moved
 

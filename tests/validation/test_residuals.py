@@ -20,7 +20,7 @@ def test_the_errors_that_intervals_rest_on_are_those_of_todays_model():
     asked = set(load_measurements(shipped_folder(TABLE)).words("row_id")[::EVERY])
     shipped = [row for row in load_residuals() if row.name in asked]
     assert len(today) >= LEAST_ROWS
-    assert not moved(today, shipped), "write them anew: python -m benchmarks.residuals"
+    assert not moved(today, shipped), "write them again: python -m benchmarks.residuals"
 
 
 def test_an_error_that_moved_or_is_missing_is_named():

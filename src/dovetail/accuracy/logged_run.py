@@ -29,7 +29,7 @@ MAX_REASONS, MAX_LINES = 12, 5  # shown of lines that cannot be read
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Peak:
-    """Peak memory of a device as a log says it, `what` of the allocator it is, and what we say of the same."""
+    """Peak memory per device as a log says it, `what` of the allocator it is, and what we say of the same."""
 
     what: str
     measured_bytes: float

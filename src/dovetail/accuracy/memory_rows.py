@@ -38,7 +38,7 @@ class MemoryRow:
     kind: str  # what was measured: allocated or reserved by torch, or all that the device reports in use; or nothing
     why_not: str = ""
     need_bytes: float = 0.0  # all that we say a device needs, reserve and runtime included
-    limit_bytes: float = 0.0  # all that PyTorch sees of it; 0 where the row does not say which device
+    limit_bytes: float = 0.0  # all that PyTorch sees of it; 0 where the row does not state which device
 
     @property
     def is_measured(self) -> bool:

@@ -18,7 +18,7 @@ MIN_PICKED = 3  # and from which on there is something to pick
 class Ranking:
     """Means over jobs that were run by several plans; 0 where there is no such job.
 
-    `regret_frac`: how much longer the plan takes that we say is fastest than the one that was.
+    `regret_frac`: how much longer the plan takes that is predicted to be fastest than the one that was.
     """
 
     num_ranked: int = 0

@@ -80,7 +80,7 @@ def has_collectives(files: Sequence[str]) -> bool:
     if any(kinds) and not all(kinds):
         other = files[kinds.index(False)]
         rule = "collectives are fitted for a cluster and other tables for a chip"
-        raise InvalidInput(f"{rule}; name {one_line(other)} in a call of its own")
+        raise InvalidInput(f"{rule}; name {one_line(other)} in a separate call")
     return any(kinds)
 
 
@@ -330,7 +330,7 @@ def _own_table(files: Sequence[str], job: JobRequest) -> OwnTable:
             raise InvalidInput("name one table of runs, or several training logs", "--runs")
         _check_is_table(Path(files[0]))
         if job != JobRequest():
-            raise InvalidInput("a table of runs says their jobs itself; leave options of the job out", "--runs")
+            raise InvalidInput("a table of runs has its jobs; leave options of the job out", "--runs")
         return load_own_runs(Path(files[0]))
     runs, errors, bases = [], [], set()
     for name in files:
@@ -372,7 +372,7 @@ def _base_of(cluster: Cluster, request: JobRequest) -> str:
         return os.path.abspath(request.cluster)
     if cluster.name in clusters:
         return cluster.name
-    raise InvalidInput(f"the cluster {cluster.name[:60]!r} has no name of the catalogue; say --cluster FILE")
+    raise InvalidInput(f"the cluster {cluster.name[:60]!r} has no name of the catalogue; pass --cluster FILE")
 
 
 def _checked_file(name: str, what: str, *, is_forced: bool) -> Path:

@@ -233,7 +233,7 @@ def _job_capture(request: CaptureRequest, tell: Callable[[str], None]) -> Captur
         "--compile": request.compile,
     }
     for flag in [flag for flag, value in told.items() if value]:
-        raise InvalidInput("the script of a job says this itself; leave it out with --world-size", flag)
+        raise InvalidInput("the script of a job sets this; leave it out with --world-size", flag)
     if not isinstance(request.model, str | PathLike):
         message = "a job is named, as every rank runs its code: train.py, file.py:function or package.module:function"
         raise InvalidInput(message, "--world-size")

@@ -121,7 +121,7 @@ class Codesign(Answer):
 
     def _report(self, wanted: str) -> CodesignReport:
         if isinstance(self.outcome, NoSystem):
-            raise InvalidInput(f"no system is within the limits, so there is no {wanted}; ask .fits before")
+            raise InvalidInput(f"no system is within the limits, so there is no {wanted}; check .fits first")
         return self.outcome
 
 

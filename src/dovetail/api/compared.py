@@ -192,7 +192,7 @@ def _kind(design: Any) -> str:
     if os.path.isfile(design):
         return "spec"
     if kinds:
-        raise InvalidInput(f"{design!r} names a {' and a '.join(kinds)}; say --{' or --'.join(kinds)}")
+        raise InvalidInput(f"{design!r} names a {' and a '.join(kinds)}; pass --{' or --'.join(kinds)}")
     known = {name for kind, registry in CATALOGUES.items() if kind != "chip" for name in registry.names()}
     known |= {short_cluster_name(name) for name in CATALOGUES["cluster"].names()}
     if design in CATALOGUES["chip"]:

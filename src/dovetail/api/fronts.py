@@ -90,7 +90,7 @@ class Front(Answer):
     def to_csv(self, path: str | PathLike[str]) -> None:
         """Writes every system of the front."""
         if isinstance(self.outcome, NoSystem):
-            raise InvalidInput("no system is within the limits, so there is no front to write; ask .fits before")
+            raise InvalidInput("no system is within the limits, so there is no front to write; check .fits first")
         write_file(Path(path), front_csv(self.outcome))
 
 

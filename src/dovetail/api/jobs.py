@@ -233,7 +233,7 @@ def _own_plan(request: JobRequest, workload: Workload, cluster: AnyCluster) -> t
     try:
         return (load_plan(request.spec, workload, cluster),), ()
     except InvalidInput as error:
-        return (), (f"the spec's own plan is left out, for it is not for what the options ask: {error.message}",)
+        return (), (f"the spec's own plan is left out, as it does not match the options: {error.message}",)
 
 
 def _parts(request: JobRequest, options: tuple[str, ...]) -> tuple[Workload, AnyCluster]:
@@ -263,13 +263,13 @@ def _check_is_spec(request: JobRequest, options: tuple[str, ...]) -> None:
         raise InvalidInput(f"{name!r} is a chip, not a spec; name it in a cluster: {{chip: {name}, topology: [...]}}")
     if kind in options:
         rest = " and ".join(f"--{other}" for other in options if other != kind)
-        raise InvalidInput(f"{name!r} is a {kind}, not a spec; say --{kind} {name}, with {rest}")
+        raise InvalidInput(f"{name!r} is a {kind}, not a spec; pass --{kind} {name}, with {rest}")
 
 
 def _check_whole(request: JobRequest, options: tuple[str, ...]) -> None:
     for option in options:
         if not request.spec and getattr(request, option) == "":
-            more = "say --plan auto for the best one, write one as tp=8,pp=4, " if option == "plan" else ""
+            more = "pass --plan auto for the best one, write one as tp=8,pp=4, " if option == "plan" else ""
             ways = f"{more}name one that `dovetail {option}s` lists or a file, or give a spec file"
             raise InvalidInput(f"--{option} is missing; {ways}")
 

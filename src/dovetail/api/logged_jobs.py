@@ -67,7 +67,7 @@ def _named(log: TrainingLog) -> Iterator[None]:
 
 
 def job_of_log(log: TrainingLog, request: JobRequest) -> tuple[Job, tuple[str, ...]]:
-    """The job, and notes on what was assumed of it and on what the log says otherwise.
+    """The job, and notes on what was assumed of it and on what the log states otherwise.
 
     With a spec the job is the spec's, with the options in place of what they say. Without one it is the log's, with the
     options in place of or beside it; what neither says is refused, naming the option that would say it.
@@ -79,15 +79,17 @@ def job_of_log(log: TrainingLog, request: JobRequest) -> tuple[Job, tuple[str, .
     notes: list[str] = []
     model = logged_workload.pop("model", "") if request.model == "" else request.model
     if model == "":
-        raise InvalidInput("the log does not say which model was trained; say --model NAME, or --spec FILE", log.source)
+        raise InvalidInput(
+            "the log does not state which model was trained; pass --model NAME, or --spec FILE", log.source
+        )
     global_batch = request.global_batch or logged_workload.pop("global_batch", 0)
     if not global_batch:
-        raise InvalidInput("the log does not say its global batch; say --global-batch N, or --spec FILE", log.source)
+        raise InvalidInput("the log does not state its global batch; pass --global-batch N, or --spec FILE", log.source)
     seq = request.seq or logged_workload.pop("seq", 0)
     if not seq and as_model(model).sample == "tokens":
-        raise InvalidInput("the log does not say its sequence length; say --seq N, or --spec FILE", log.source)
+        raise InvalidInput("the log does not state its sequence length; pass --seq N, or --spec FILE", log.source)
     if not request.compute and "precision" not in logged_workload:
-        notes.append("the log does not say what it computes in: bf16 is assumed; --compute says otherwise")
+        notes.append("the log does not state what it computes in: bf16 is assumed; set --compute to override")
     cluster, devices, words = _cluster(log, request)
     notes += words
     plan = _plan(log, request, logged_plan, devices)
@@ -124,12 +126,12 @@ def _cluster(log: TrainingLog, request: JobRequest) -> tuple[Any, int, tuple[str
         entry, written = sized_name(spoken(request.cluster))
         name, devices = str(entry.value), request.devices or written or devices
         if name in clusters and not devices:
-            message = "the log does not say how many devices it ran on"
-            raise InvalidInput(f"{message}; say --devices N, or --cluster {name}xN", log.source)
+            message = "the log does not state how many devices it ran on"
+            raise InvalidInput(f"{message}; pass --devices N, or --cluster {name}xN", log.source)
         return name, devices, ()
     if not devices:
         raise InvalidInput(
-            "the log does not say on what it ran; say --cluster NAME and --devices N, or --spec FILE", log.source
+            "the log does not state on what it ran; pass --cluster NAME and --devices N, or --spec FILE", log.source
         )
     chip = chip_of_device(log.device)
     near = [(name, entry.build(entry.default_devices)) for name, entry in clusters.items()] if chip else []
@@ -137,10 +139,10 @@ def _cluster(log: TrainingLog, request: JobRequest) -> tuple[Any, int, tuple[str
         if built.chip.name != chip:
             continue
         if devices <= built.topology.dimensions[0].num_devices:
-            return name, devices, (f"it ran on {log.device}, so {name} is taken; --cluster says otherwise",)
+            return name, devices, (f"it ran on {log.device}, so {name} is taken; set --cluster to override",)
         message = f"the log names {log.device}, and not what joins {devices:,} of them"
-        raise InvalidInput(f"{message}; say --cluster {name}, if that is it, or --spec FILE", log.source)
-    raise InvalidInput("the log does not name its cluster; say --cluster NAME, or --spec FILE", log.source)
+        raise InvalidInput(f"{message}; pass --cluster {name}, if that is it, or --spec FILE", log.source)
+    raise InvalidInput("the log does not name its cluster; pass --cluster NAME, or --spec FILE", log.source)
 
 
 def _plan(log: TrainingLog, request: JobRequest, logged: dict[str, Any], devices: int) -> Any:
@@ -151,12 +153,12 @@ def _plan(log: TrainingLog, request: JobRequest, logged: dict[str, Any], devices
         return request.plan
     if set(logged) - {"microbatch"} or devices == 1:
         return logged
-    ask = f"say --plan NAME, such as ddp or zero3, or --spec FILE; `dovetail plans` lists {len(plans.names())}"
-    raise InvalidInput(f"the log does not say how the work is divided over devices; {ask}", log.source)
+    ask = f"pass --plan NAME, such as ddp or zero3, or --spec FILE; `dovetail plans` lists {len(plans.names())}"
+    raise InvalidInput(f"the log does not state how the work is divided over devices; {ask}", log.source)
 
 
 def _differences(log: TrainingLog, job: Job) -> list[str]:
-    """What the log says otherwise than the job that was named for it."""
+    """What the log states otherwise than the job that was named for it."""
     found = []
     logged = log.job.get("workload", {})
     pairs = [(key, logged.get(key, 0), getattr(job.workload, key)) for key in ("global_batch", "seq")]

@@ -89,7 +89,7 @@ def _take_published(target: str, given: TableContext, found: Found, *, is_asked:
     files = published_files(names)
     if not files:
         listed = f"{', '.join(names[:-1])} and {names[-1]}"
-        message = f"{listed} are not shipped; {_FOLDER}, or say dovetail validate FILE.csv"
+        message = f"{listed} are not shipped; {_FOLDER}, or pass a file: dovetail validate FILE.csv"
         if is_asked:
             raise InvalidInput(message)
         found.notes.append(f"{target} skipped: {message}")

@@ -84,7 +84,7 @@ def named(request: MineRequest) -> tuple[Metric, Algorithm]:
     algorithm = entry_named(algorithms, request.algorithm, "--algorithm")
     if request.seed and not algorithm.draws:
         message = f"{request.algorithm} draws nothing, so another seed finds the same"
-        raise InvalidInput(f"{message}; leave it out, or say --algorithm random", "--seed")
+        raise InvalidInput(f"{message}; leave it out, or pass --algorithm random", "--seed")
     return metric, algorithm
 
 
@@ -184,7 +184,7 @@ def _searched(
         )  # fmt: skip
     if found is None:
         message = f"none of the {num_most:,} designs that {request.algorithm} looked at keeps the limits, and some do"
-        raise InvalidInput(f"{message}; raise --budget, or say --algorithm exact")
+        raise InvalidInput(f"{message}; raise --budget, or pass --algorithm exact")
     return found
 
 

@@ -83,7 +83,7 @@ class Mining(Answer):
 
     def _report(self, wanted: str) -> MinedReport:
         if not isinstance(self.outcome, MinedReport):
-            raise InvalidInput(f"there is no chip, so there is no {wanted}; ask .fits before, and print the answer")
+            raise InvalidInput(f"there is no chip, so there is no {wanted}; check .fits first, and print the answer")
         return self.outcome
 
 

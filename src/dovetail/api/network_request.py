@@ -50,10 +50,10 @@ def check_used(request: NetworkRequest) -> None:
         _refuse(of_collectives, "is of collectives, and point-to-point is one message; leave it out")
     if is_closed:
         _refuse(
-            of_chunks, "is of several chunks, and the closed form is of one; ask the events engine, or leave it out"
+            of_chunks, "is of several chunks, and the closed form is of one; use the events engine, or leave it out"
         )
     if request.chunks == 1:
-        _refuse(of_queues, "is of several chunks; say --chunks too, or leave it out")
+        _refuse(of_queues, "is of several chunks; pass --chunks too, or leave it out")
 
 
 def _refuse(options: dict[str, bool], words: str) -> None:

@@ -211,7 +211,7 @@ def _sm_bytes_per_s(request: NetworkRequest) -> float:
         return SM_BYTES_PER_S
     chip = load_cluster(request.topology.strip()).chip.name
     if chip not in SM_RATES_BYTES_PER_S:
-        rule = f"what an SM of {chip} reads was not measured; say it"
+        rule = f"what an SM of {chip} reads was not measured; give it"
         raise InvalidInput(f"{rule}, as in --sms {num_sms(request)}@40GB/s", "--sms")
     return SM_RATES_BYTES_PER_S[chip]
 

@@ -93,7 +93,7 @@ class Planning(Answer):
     def gap_frac(self) -> float:
         """By how much a plan of the space may be better than the best found; 0: optimal in the model."""
         if isinstance(self.outcome, NothingFits):
-            raise InvalidInput("no plan fits, so there is no gap_frac; ask .fits before")
+            raise InvalidInput("no plan fits, so there is no gap_frac; check .fits first")
         return self.outcome.gap_frac
 
     @property
@@ -190,7 +190,7 @@ def _with_margin(cluster: AnyCluster, framework: str, request: PlanRequest) -> A
     That is never less than its chips leave free in every command. Where a user says what to leave free, that goes.
     """
     if request.headroom is not None and request.fit_probability is not None:
-        message = "--headroom and --fit-probability both say what plans leave free"
+        message = "--headroom and --fit-probability both set what plans leave free"
         raise InvalidInput(f"{message}; give one of them", "fit_probability")
     if request.headroom is not None:
         return cluster

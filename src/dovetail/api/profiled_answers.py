@@ -33,7 +33,7 @@ def other_chip(found: Profiled) -> tuple[str, ...]:
     named = chip_of_device(found.profile.device)
     if named in ("", found.chip):
         return ()
-    return (f"{found.profile.source} is of {named}, and is compared with what {found.chip} would take, as was asked",)
+    return (f"{found.profile.source} is of {named}, and is compared with what {found.chip} would take, as requested",)
 
 
 def _named_chip(profile: Profile, file: str) -> Chip:
@@ -41,6 +41,6 @@ def _named_chip(profile: Profile, file: str) -> Chip:
     if not named:
         message = f"the trace is of {profile.device!r}, which is not in the catalogue"
         raise InvalidInput(
-            f"{message if profile.device else 'the trace does not name its chip'}; say --chip NAME", file
+            f"{message if profile.device else 'the trace does not name its chip'}; pass --chip NAME", file
         )
     return load_chip(named)

@@ -113,12 +113,12 @@ def check_request(request: ReproduceRequest, *, has_figures: bool = False) -> No
     if paper not in PAPERS:
         raise InvalidInput(f"no paper is named {one_line(paper)!r}{did_you_mean(paper, PAPERS)}")
     if paper not in ("phaze", "wham") and (request.model or request.quick):
-        raise InvalidInput("--model and --quick belong to phaze and wham; say them with one of these")
+        raise InvalidInput("--model and --quick belong to phaze and wham; pass them with one of these")
     if paper != "ace" and has_more:
         has = "is one table" if paper == "phaze-dp" else "has tables alone"
-        raise InvalidInput(f"{paper} {has}; say --modern-chips, --refit and --figures with ace")
+        raise InvalidInput(f"{paper} {has}; pass --modern-chips, --refit and --figures with ace")
     if request.modern_chips and (has_figures or request.refit):
-        raise InvalidInput("--modern-chips is a table of its own; say --figures or --refit without it")
+        raise InvalidInput("--modern-chips is a separate table; pass --figures or --refit without it")
 
 
 def _record(request: ReproduceRequest, watched: Watched) -> Record:

@@ -107,7 +107,7 @@ def limit_of(request: ScheduleRequest) -> Limit:
     """When --exact is to stop; raises where that cannot be, before anything is scheduled."""
     for option, is_said in (("--time", bool(request.time)), ("--workers", bool(request.workers))):
         if is_said and not request.exact:
-            raise InvalidInput(f"{option} is of --exact; say --exact too, or leave {option} out")
+            raise InvalidInput(f"{option} needs --exact; pass --exact too, or leave {option} out")
     limits: dict[str, Any] = {}
     if request.time:
         try:

@@ -192,5 +192,5 @@ def _check_rows(key: str, known: Mapping[Point, Scored], num_values: Sequence[in
             continue
         progress_callback = f"a row of study {key} {progress_callback}"
         raise InvalidInput(
-            f"{progress_callback}; put back a copy of the store, or begin anew with another file", "store"
+            f"{progress_callback}; put back a copy of the store, or start again with another file", "store"
         )

@@ -186,7 +186,7 @@ class Simulation(Answer):
     def _done(self, wanted: str) -> Outcome:
         if isinstance(self.outcome, Infeasible):
             message = f"the plan does not fit, so there is no {wanted}"
-            raise InvalidInput(f"{message}; ask .fits before, and .levers for what would make it fit")
+            raise InvalidInput(f"{message}; check .fits first, and .levers for what would make it fit")
         return self.outcome
 
 
@@ -251,7 +251,9 @@ def _read_back(job_request: JobRequest, file: str) -> Job:
     from dovetail.report.launchers.read_back import read_back  # with every launcher
 
     if job_request.plan or decisions_of(job_request):
-        raise InvalidInput("--plan or its degrees and --launch-text both say the plan; give one of them", "launch_text")
+        raise InvalidInput(
+            "--plan or its degrees and --launch-text both give the plan; pass one of them", "launch_text"
+        )
     open_job, _ = open_job_of(job_request)
     with placed_in(file):
         found = read_back(read_text(Path(file), "--launch-text"), open_job.workload, open_job.cluster)

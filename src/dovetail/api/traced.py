@@ -53,9 +53,9 @@ class TraceJob:
         if self.engine not in ENGINES:
             raise InvalidInput(f"no engine is named {self.engine!r}{did_you_mean(self.engine, ENGINES)}", "--engine")
         if self.is_congestion_aware and self.engine != "astra-sim":
-            raise InvalidInput("events always model congestion; say --engine astra-sim too", "--congestion-aware")
+            raise InvalidInput("events always model congestion; pass --engine astra-sim too", "--congestion-aware")
         if self.slow_ranks and self.engine == "astra-sim":
-            raise InvalidInput("ASTRA-sim's ranks are alike; leave --engine astra-sim away", "--slow-ranks")
+            raise InvalidInput("ASTRA-sim's ranks are identical; leave out --engine astra-sim", "--slow-ranks")
         _check_topology(self.topology)
 
 
@@ -69,7 +69,7 @@ class ImportedTraces:
 
 def _check_topology(topology: str) -> None:
     if not topology:
-        raise InvalidInput("say which network the ranks are on, as in ring:8@50GB/s,500ns", "--topology")
+        raise InvalidInput("give the network of the ranks, as in ring:8@50GB/s,500ns", "--topology")
 
 
 def traced(job: TraceJob, *watches: Watch) -> TraceOutcome:

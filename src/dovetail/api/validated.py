@@ -249,9 +249,7 @@ def validated(request: ValidateRequest, context: SearchContext, appraise: Apprai
     check_request(request)
     sets = sets_of(request)
     if request.dtype and not sets:
-        raise InvalidInput(
-            "a trace says the dtype of every operator, so there is nothing for it to say; leave it out", "--dtype"
-        )
+        raise InvalidInput("a trace has the dtype of every operator; leave it out", "--dtype")
     chip = None if request.chip == "" else as_chip(request.chip)
     named = [target for target in sets if target not in SHIPPED]
     logs = {target for target in named if names_training_log(Path(target))}

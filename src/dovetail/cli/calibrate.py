@@ -17,7 +17,7 @@ def calibrate(
     chip: Annotated[
         str, Option("A chip: name, the beginning of one such as h200, or a file. Where the fit begins.", "NAME")
     ] = "",
-    dtype: Annotated[str, Option("Of every row, whatever the table says.", "DTYPE")] = "",
+    dtype: Annotated[str, Option("Of every row, whatever the table has.", "DTYPE")] = "",
     runs: Annotated[
         tuple[str, ...],
         Option(
@@ -67,7 +67,7 @@ def calibrate(
     if spec or model or plan or global_batch or seq:
         raise InvalidInput("the job of training logs goes with --runs LOG; name one", "--runs")
     if not files:
-        raise InvalidInput("name CSV files of measurements, or say --runs FILE with your own runs on a cluster")
+        raise InvalidInput("name CSV files of measurements, or pass --runs FILE with your own runs on a cluster")
     from dovetail.api.calibrated import calibrated_chip, has_collectives
 
     if has_collectives(files):

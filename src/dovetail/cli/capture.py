@@ -32,7 +32,7 @@ def capture(
         str, Option("With --world-size: write the timeline, a track for each stream, for ui.perfetto.dev.", "FILE")
     ] = "",
     force: Annotated[
-        bool, Option("Write over a model file that stands; pages and timelines are written each time.", kind=FLAG)
+        bool, Option("Overwrite an existing model file; pages and timelines are written each time.", kind=FLAG)
     ] = False,
     html: Html = "",
     as_json: AsJson = False,
@@ -53,7 +53,7 @@ def capture(
     check_html(html)
     if perfetto:
         if not request.world_size:
-            raise InvalidInput("a timeline is of a job; say of how many processes: --world-size 64", "--perfetto")
+            raise InvalidInput("a timeline is of a job; give its number of processes: --world-size 64", "--perfetto")
         check_trace_name(perfetto)
         check_writable(Path(perfetto), is_forced=True)
     if out:

@@ -21,7 +21,7 @@ def codesign(
         ),
     ] = "",
     html: Html = "",
-    force: Annotated[bool, Option("Write over a spec file that stands.", kind=FLAG)] = False,
+    force: Annotated[bool, Option("Overwrite an existing spec file.", kind=FLAG)] = False,
     as_json: AsJson = False,
 ) -> bool:
     """Find the best chip, plan and network together, and prove it.

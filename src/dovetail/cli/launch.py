@@ -18,7 +18,7 @@ def launch(
     plan_file: Annotated[
         str, Option("Write the plan to this file too, whole, as simulate --plan takes it.", "FILE")
     ] = "",
-    force: Annotated[bool, Option("Write over files that stand.", kind=FLAG)] = False,
+    force: Annotated[bool, Option("Overwrite existing files.", kind=FLAG)] = False,
     html: Html = "",
     as_json: AsJson = False,
 ) -> None:

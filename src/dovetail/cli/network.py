@@ -32,7 +32,7 @@ def network(
             "PREFIX",
         ),
     ] = "",
-    force: Annotated[bool, Option("Write over --astra-sim files that stand.", kind=FLAG)] = False,
+    force: Annotated[bool, Option("Overwrite existing --astra-sim files.", kind=FLAG)] = False,
     html: Html = "",
     as_json: AsJson = False,
 ) -> None:

@@ -17,7 +17,7 @@ AsJson = Annotated[
     bool, Option("Print JSON, for programs; docs/reference/json.md lists its keys.", kind=FLAG, flag="--json")
 ]
 Html = Annotated[str, Option("Also write the answer as one page with charts that opens in any browser.", "FILE")]
-Force = Annotated[bool, Option("Write over a file that stands.", kind=FLAG)]
+Force = Annotated[bool, Option("Overwrite an existing file.", kind=FLAG)]
 Ranks = Annotated[str, Option("Whose timeline to write: 0-7 or 0,2. Otherwise one device of each stage.", "RANKS")]
 
 

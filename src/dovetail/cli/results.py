@@ -39,7 +39,7 @@ class ResultFiles:
 def result_files(perfetto: str, csv: str, ranks: str) -> ResultFiles:
     """The files, found writable before any work is done."""
     if ranks and not (perfetto or csv):
-        raise InvalidInput("--ranks says whose timeline or links are written; say --perfetto or --csv too")
+        raise InvalidInput("--ranks selects whose timeline or links are written; pass --perfetto or --csv too")
     if csv and Path(csv).suffix.lower() != ".csv":
         raise InvalidInput(f"a table is written to .csv; got {one_line(csv)!r}", "--csv")
     check_trace_name(perfetto)

@@ -35,12 +35,12 @@ def resumed(
 
 
 def _tell_of_others(store: Store, study: Study) -> None:
-    """Why a study begins anew though its question was asked before: the physics, a chip, a model or plugins changed."""
+    """Why a study starts again though its question is known: the physics, a chip, a model or plugins changed."""
     for other, reasons in store.others(study):
         message = (
             f"{other.num_rows:,} rows of this question are by {other.model_version} (study {other.key[:SHORT_KEY]})"
         )
-        note(one_line(f"{message}; this search begins anew, as numbers are never mixed: {'; '.join(reasons)}"))
+        note(one_line(f"{message}; this search starts again, as numbers are never mixed: {'; '.join(reasons)}"))
 
 
 @contextmanager

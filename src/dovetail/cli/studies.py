@@ -107,7 +107,7 @@ def _chosen(every: tuple["StudyRecord", ...], store: str, *, has_others: bool) -
     if not every:
         raise InvalidInput(f"{store} holds no study yet", "store")
     message = f"none of the {num_studies(len(every))} in {store} is of this version of the model"
-    raise InvalidInput(f"{message}; say --other-versions to write their rows, or name one by --study", "store")
+    raise InvalidInput(f"{message}; pass --other-versions to write their rows, or name one by --study", "store")
 
 
 def _rows(store: "Store", chosen: tuple["StudyRecord", ...], columns: "Columns") -> Iterator[list[Any]]:

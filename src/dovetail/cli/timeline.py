@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def timeline_files(perfetto: str, ranks: str) -> ResultFiles:
     """The file, found writable before any work is done; none where none is named."""
     if ranks and not perfetto:
-        raise InvalidInput("--ranks says whose timeline is written; say --perfetto too")
+        raise InvalidInput("--ranks selects whose timeline is written; pass --perfetto too")
     check_trace_name(perfetto)
     if perfetto:
         check_writable(Path(perfetto), is_forced=True)

@@ -20,7 +20,7 @@ Topology = Annotated[
 
 def run(
     *,
-    prefix: Annotated[str, argument("What stands before .0.et, .1.et, ...", "PREFIX")],
+    prefix: Annotated[str, argument("The prefix of .0.et, .1.et, ...", "PREFIX")],
     topology: Topology = "",
     system: Annotated[
         str,
@@ -67,9 +67,9 @@ class TraceRequest(Request, of=run):
 def take_in(
     *,
     workload: Annotated[str, argument("An ASTRA-sim 1.0 text workload.", "FILE")],
-    prefix: Annotated[str, argument("What to write stands before .0.et, .1.et, ...", "PREFIX")],
+    prefix: Annotated[str, argument("The prefix of what to write, before .0.et, .1.et, ...", "PREFIX")],
     topology: Topology = "",
-    force: Annotated[bool, Option("Write over traces that stand.", kind=FLAG)] = False,
+    force: Annotated[bool, Option("Overwrite existing traces.", kind=FLAG)] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write an ASTRA-sim 1.0 text workload as Chakra traces, one per rank."""

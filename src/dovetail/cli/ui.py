@@ -15,7 +15,7 @@ def ui(
     host: Annotated[
         str,
         Option(
-            "Where to listen. Whoever asks, on this machine too, needs the token in the printed address.", "ADDRESS"
+            "Where to listen. Every client, also on this machine, needs the token in the printed address.", "ADDRESS"
         ),
     ] = "127.0.0.1",
     port: Annotated[int, Option("The port to listen on.", "N", COUNT)] = 8037,

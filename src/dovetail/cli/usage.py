@@ -61,7 +61,7 @@ def check_needed(option: str, of: Mapping[str, bool], *, is_said: bool) -> None:
     """Raises where an option was typed and none of those that it is of, without which it changes nothing."""
     if is_said and not any(of.values()):
         names = " or ".join(of)
-        raise InvalidInput(f"{option} is of {names}; say {names} too, or leave {option} out")
+        raise InvalidInput(f"{option} needs {names}; pass {names} too, or leave {option} out")
 
 
 def _closest(word: str, options: list[str]) -> list[str]:
@@ -84,7 +84,7 @@ def usage(error: Any) -> str:
     elif other and any(other.partition(" ")[0] in each.opts for each in error.ctx.command.params):
         message = f"{message}; here it is {other}"
     elif getattr(error, "option_name", "") == "--spec" and path_of(error) in (*_BY_OPTION, "dovetail compare"):
-        message = f"{message}; a spec file stands alone, without an option before it"
+        message = f"{message}; a spec file needs no option before it"
     elif close := getattr(error, "possibilities", None):
         message = f"{message}; did you mean {' or '.join(_closest(str(error.option_name), close))}?"
     elif type(error) is not USAGE_ERROR:

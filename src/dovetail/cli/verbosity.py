@@ -23,7 +23,7 @@ from dovetail.errors import InvalidInput
 
 LOGGER = "dovetail"
 QUIET_HELP = "Only the answer: no notes, no progress."
-VERBOSE_HELP = "Say on standard error what is done: files, times, versions."
+VERBOSE_HELP = "Log to standard error: files, times, versions."
 COLOUR_HELP = "No colour, whatever the terminal can do."
 
 
@@ -118,7 +118,7 @@ def _listener(*, is_heard: bool) -> None:
 def _changed(**said: bool) -> None:
     found = replace(verbosity(), **said)
     if found.is_quiet and found.is_verbose:
-        raise InvalidInput("--quiet leaves out what --verbose says; choose one")
+        raise InvalidInput("--quiet and --verbose exclude each other; choose one")
     _VERBOSITY.set(found)
 
 

@@ -173,7 +173,7 @@ def network_answer(job: CollectiveJob, watch: Watch | None = None) -> NetworkAns
     )  # fmt: skip
     if job.engine == "closed":
         if watch is not None:
-            raise InvalidInput("a closed form has no timeline; ask the events engine for one", "--perfetto")
+            raise InvalidInput("a closed form has no timeline; use the events engine for one", "--perfetto")
         _check_closed(job, found.closed_form_s)
         return replace(found, time_s=max(found.closed_form_s[0], found.endpoint_s + jitter_s))
     _check_size(job, groups, has_closed=bool(found.closed_form_s))
@@ -233,14 +233,14 @@ def _library_algorithm(job: CollectiveJob, group: Group) -> str:
 def why_no_library(job: CollectiveJob) -> str:
     """Why no library's time is known of `job`; nothing where one is."""
     if job.groups or job.num_chunks > 1 or job.is_themis:
-        return "a library chooses ranks and chunks itself; ask the events engine, or leave them out"
+        return "a library chooses ranks and chunks itself; use the events engine, or leave them out"
     if not job.network.graph.is_uniform:
-        return "a library's times are of links as they should be; ask the events engine about slow ones"
+        return "a library's times are of links as they should be; use the events engine for slow ones"
     group = _group_of(_with_reducing_switches(job))
     if not group or not library_of(group):
-        return "the network names no collective library, as clusters of the catalogue do; ask the events engine"
+        return "the network names no collective library, as clusters of the catalogue do; use the events engine"
     if not is_timed_by_library(job.collective, group):
-        return f"no measured time of this {job.collective} is known; ask the events engine"
+        return f"no measured time of this {job.collective} is known; use the events engine"
     return ""
 
 
@@ -380,11 +380,11 @@ def _jitter_s(job: CollectiveJob) -> float:
 
 def _check_closed(job: CollectiveJob, closed_form_s: tuple[float, ...]) -> None:
     if job.num_chunks > 1 or job.is_themis:
-        raise InvalidInput("the closed form is of one chunk; ask the events engine about several")
+        raise InvalidInput("the closed form is of one chunk; use the events engine for several")
     if not closed_form_s:
         raise InvalidInput(
             f"no closed form covers this {job.collective}: it takes whole dimensions of equal links by their own"
-            " algorithms; ask the events engine"
+            " algorithms; use the events engine"
         )
 
 

@@ -92,7 +92,7 @@ def chip_columns(chips: Sequence[Chip]) -> ChipColumns:
     """Columns of `chips`, all tiled alike; `grouped` sorts others into such groups."""
     keys = {_key(chip) for chip in chips}
     if len(keys) != 1:
-        raise InvalidInput(f"chips of one table must be tiled alike; got {len(keys)} ways; group them first")
+        raise InvalidInput(f"chips of one table must have the same tiles; got {len(keys)} ways; group them first")
     tilings = [chip.tensor.tiling for chip in chips]
     sizes = np.array([_tiles(chip) for chip in chips], dtype=np.float64)
     return ChipColumns(

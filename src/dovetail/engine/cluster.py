@@ -172,7 +172,7 @@ class Cluster(Generic[Q]):
 
     def _gone(self) -> EngineFailed:
         message = f"the Dask scheduler at {self._address} is gone"
-        return EngineFailed(f"{message}; what was told before is kept where --store names a file: start it and repeat")
+        return EngineFailed(f"{message}; finished rows are kept where --store names a file: start it and repeat")
 
 
 def _up_to(left: Iterator[T], most: int) -> Iterator[T]:

@@ -233,7 +233,7 @@ def _begin(payload: bytes, plugins: tuple[Plugin, ...]) -> None:
 def end_with_parent() -> None:
     """Waits for the process that started this one to end, and ends this one; for a thread of its own."""
     parent = multiprocessing.parent_process()
-    assert parent is not None, "a worker that nobody started"
+    assert parent is not None, "an unknown worker"
     connection.wait([parent.sentinel])
     os._exit(1)
 

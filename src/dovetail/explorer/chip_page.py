@@ -15,7 +15,7 @@ from dovetail.explorer.summary import Strip
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.heterogeneous import chips_of
 
-LEAD = "The chip of your cluster to scale beside another: area, power, roofline, and where a gain comes from."
+LEAD = "The chip of your cluster to scale next to another: area, power, roofline, and where a gain comes from."
 BASELINE = "baseline"
 DEFAULT_BASELINE, OTHER_BASELINE = "tpu-v4", "h100-sxm"  # the second where the chip is the first
 

@@ -51,7 +51,7 @@ def _point(kept: dict[str, Any]) -> FrontPoint:
 
 
 def written_demo() -> str:
-    """The demo study, searched anew, as text of its file."""
+    """The demo study, searched again, as text of its file."""
     from dovetail.api.requests.searches import pareto
 
     found = pareto(MODEL, preset=PRESET, devices=NUM_DEVICES, axes=AXES)

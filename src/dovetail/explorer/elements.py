@@ -22,7 +22,7 @@ from dovetail.report.table import Table
 
 VALUE = "(e) => emit(e.target.value)"
 NOTHING = "() => emit()"
-# What a field holds at first, as an attribute: the property of that name is written anew whenever anything on the page
+# What a field holds at first, as an attribute: the property of that name is written again whenever anything on the page
 # changes, over whatever is being typed or dragged.
 AT_FIRST = "^value"
 # The number in the `data-place` of what was pressed within an element.

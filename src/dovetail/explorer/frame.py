@@ -40,7 +40,7 @@ CALM = """addEventListener('unhandledrejection', (event) => {
 BACK = """addEventListener('popstate', () => {
   if (window.dovetailShows !== undefined && window.dovetailShows !== location.search) location.reload();
 });"""
-OURS = "a mistake of ours; what the server printed says where: please report it"
+OURS = "a fault of Dovetail; the server's output has the details: please report it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,7 +78,7 @@ class FrontView:
             markup(tables_html((own.system,), under=own.system.title))
 
     def draw(self) -> None:
-        """Draws anew, as after a change of colours."""
+        """Draws again, as after a change of colours."""
         self._plot.update_figure(self._figure())
         self._show_designs()
 

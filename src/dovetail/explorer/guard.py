@@ -23,7 +23,7 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 TOKEN = "token"
-NO_TOKEN = "open the address that `dovetail ui` printed, which has a token in it, or ask whoever started it"
+NO_TOKEN = "open the address that `dovetail ui` printed, which has a token in it, or ask the person who started it"
 FORM_BYTES = 16 * int(KIBI)  # what a form adds to the file in it
 MAX_BODY_BYTES = LIMIT_BYTES + FORM_BYTES
 TOO_LARGE = f"an upload has at most {LIMIT_BYTES:,} bytes"
@@ -89,7 +89,7 @@ class Guard:
         if len(hosts) != 1 or not may_be_called(host_name(hosts[0]), self._settings):
             return 403, "this server is not called that; open the address it printed"
         if any(not _is_same(origin, hosts[0]) for origin in origins) or not _is_own_fetch(scope):
-            return 403, "another site's page may not ask this server"
+            return 403, "pages of other sites may not send requests to this server"
         if len(scope.get("query_string", b"")) > MAX_QUERY_CHARACTERS:
             return 414, f"an address has at most {MAX_QUERY_CHARACTERS:,} characters"
         lengths = _values(scope, b"content-length")
@@ -185,7 +185,7 @@ def _cookies(scope: Message, name: str) -> list[str]:
 
 
 async def _read(receive: Receive) -> tuple[Message, ...]:
-    """A body that does not say how long it is, read before anybody is asked; nothing where it is too large."""
+    """A body that does not state how long it is, read before anybody is asked; nothing where it is too large."""
     messages: list[Message] = []
     num_bytes = 0
     while not messages or messages[-1].get("more_body"):

@@ -40,7 +40,7 @@ class HardwareView:
                     words("Change the hardware", "h2")
                     self._turns = Turns(self)
                     with box("row"):
-                        button("Re-plan", live.replan, id="plan-anew")
+                        button("Re-plan", live.replan, id="plan-again")
                         button("Reset", self._reset, is_quiet=True, id="reset")
                     words("Re-plan searches the best plan for the hardware as changed.", "p", "note")
                 with box("panel", "section", aria_label="Keep and compare"):

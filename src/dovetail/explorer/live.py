@@ -23,7 +23,7 @@ from dovetail.files.plan_text import plan_text
 from dovetail.hardware.heterogeneous import devices_label
 from dovetail.report.labels import percent
 
-SETTLED_S = 0.35  # without a change: then everything is worked out anew
+SETTLED_S = 0.35  # without a change: then everything is worked out again
 AS_PLANNED = "the plan first found"
 TOO_LONG = "This upload is too large for a link: the page keeps it until it is closed."
 Act = Callable[[], None]
@@ -296,7 +296,7 @@ class Live:
             self.session = replace(self.session, state=self.shown_of)
             self.read_job()
         self.on_busy()
-        raise InvalidInput("the search was cancelled before it had found a plan; ask again")
+        raise InvalidInput("the search was cancelled before it had found a plan; start it again")
 
     async def _changed(self) -> None:
         """Quick figures at once, and all others when the hand rests; changes that come meanwhile are taken together."""

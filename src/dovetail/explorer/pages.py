@@ -60,7 +60,7 @@ async def warm(workers: Workers) -> None:
 
 
 def add_pages(settings: Settings, workers: Workers, searches: Searches) -> None:
-    """Makes the server answer; every page is built anew for every tab, and knows nothing of others."""
+    """Makes the server answer; every page is built again for every tab, and knows nothing of others."""
     site = Site(settings=settings, workers=workers, searches=searches)
     add_uploads(is_read_only=settings.is_read_only)
 

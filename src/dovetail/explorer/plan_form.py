@@ -86,7 +86,7 @@ class PlanForm:
 
     def _field_box(self, name: str) -> Any:
         slot = self._fields[name].parent_slot
-        assert slot is not None, f"{name} stands in no box"
+        assert slot is not None, f"{name} has no field here"
         return slot.parent
 
     async def _choose_model(self, name: str) -> None:

@@ -79,7 +79,7 @@ class PlanView:
                 with box("panel third", "section", aria_label="The plan by hand"):
                     self._degrees = Degrees(live)
                     with box("row"):
-                        button("Best plan", live.replan, is_quiet=True, id="plan-anew")
+                        button("Best plan", live.replan, is_quiet=True, id="plan-again")
                 with box("panel last", "section", aria_label="Keep and compare"):
                     words("Keep and compare", "h2")
                     self._keeping = Keeping(live)

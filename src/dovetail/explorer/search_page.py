@@ -169,7 +169,7 @@ class SearchView:
             self._front.show()
 
     def _draw_trail(self, search: Search) -> None:
-        """The best so far and the bound, as the search goes on: drawn anew when there is more of it."""
+        """The best so far and the bound, as the search goes on: drawn again when there is more of it."""
         if len(search.marks) < 2 or len(search.marks) == self._num_marks:
             return
         self._num_marks = len(search.marks)

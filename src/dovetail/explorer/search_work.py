@@ -30,7 +30,7 @@ from dovetail.search.codesign.joint import Standing as JointStanding
 from dovetail.workload.model import Model
 
 PAUSE_S = 0.1  # between two things told
-OURS = "a mistake of ours ended this search; what the server printed says where"
+OURS = "a fault of Dovetail ended this search; the server's output has the details"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,7 +63,7 @@ def serve(settings: Settings, ready: Ready, *, opens_browser: bool = False) -> N
 def _own_folder() -> Iterator[str]:
     """A folder that goes with the server, however that is ended: by a signal too, after which nothing else runs.
 
-    The server stops at SIGINT and SIGTERM by itself and then sends itself the signal anew: that one arrives here.
+    The server stops at SIGINT and SIGTERM by itself and then sends itself the signal again: that one arrives here.
     """
     folder = tempfile.TemporaryDirectory(prefix="dovetail-ui-", ignore_cleanup_errors=True)
     is_main = threading.current_thread() is threading.main_thread()

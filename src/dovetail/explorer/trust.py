@@ -84,7 +84,7 @@ def errors_chart(
             "y": [1.0],
             "marker": {"color": ORANGE, "size": 15, "symbol": "diamond", "line": {"width": 1.5, "color": "#000"}},
             "error_y": {"type": "data", "symmetric": False, "array": [high - 1], "arrayminus": [1 - low], "width": 8},
-            "hovertemplate": f"{said(what)}<br>{low:.2f} to {high:.2f} times what we say<extra></extra>",
+            "hovertemplate": f"{said(what)}<br>{low:.2f} to {high:.2f} times the prediction<extra></extra>",
         }
     )
     within = sum(abs(row.log_ratio) <= half_width for row in like) / len(like)
@@ -123,7 +123,7 @@ def _dots(name: str, rows: Sequence[Residual], colour: str, num_px: int) -> dict
         "y": [round(math.exp(row.log_ratio), 4) for row in rows],
         "text": [said(f"{row.name}, {row.chip}") for row in rows],
         "marker": {"color": colour, "size": num_px},
-        "hovertemplate": "%{text}<br>%{x} devices, %{y:.2f} times what we say<extra></extra>",
+        "hovertemplate": "%{text}<br>%{x} devices, %{y:.2f} times the prediction<extra></extra>",
     }
 
 

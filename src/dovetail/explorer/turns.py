@@ -120,5 +120,5 @@ def bounded(text: str, most: float) -> float:
     except ValueError:
         value = math.nan
     if not abs(value) <= most:
-        raise InvalidInput(f"a slider stands at a number; got {text[:40]!r}")
+        raise InvalidInput(f"a slider's value is a number; got {text[:40]!r}")
     return value

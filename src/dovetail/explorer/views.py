@@ -155,7 +155,7 @@ def plan_chips(plan: Plan, result: Outcome | Infeasible) -> tuple[Chip, ...]:
     if plan.interleave > 1:
         chips.append(Chip(label="VPP", value=str(plan.interleave), meaning="model chunks per pipeline stage"))
     if plan.sequence_parallel and plan.tensor_parallel > 1:
-        chips.append(Chip(label="SP", value="on", meaning="sequence parallel beside tensor parallel"))
+        chips.append(Chip(label="SP", value="on", meaning="sequence parallel with tensor parallel"))
     policies = [policy_in_brief(name) for name in dict.fromkeys(plan.recompute)]
     layers = f", {in_a_row(plan.recompute_layers)} layers" if plan.recompute_layers else ""
     meaning = f"activation checkpointing{' of ' if layers else ''}{layers.removeprefix(', ')}"

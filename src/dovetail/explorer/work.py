@@ -35,7 +35,7 @@ MOST_REMEMBERED = 256
 MOST_S = 300.0  # of one light answer; a heavy one is shown as it goes on, and can be cancelled
 TELL_S = 0.15  # between two things that a worker tells
 END_S = 5.0
-ENDED = "the process that worked on this ended; ask again, or for something smaller"
+ENDED = "the process that worked on this ended; try again, or with something smaller"
 
 
 class Cancelled(Exception):
@@ -136,7 +136,7 @@ class Lane:
             thread.start()
 
     def cancel(self, task: Task) -> None:
-        """Ends a task wherever it is: one that is worked on with its process, which is made anew."""
+        """Ends a task wherever it is: one that is worked on with its process, which is made again."""
         task.is_cancelled = True
         if self.queue.remove(task):
             task.end(error=Cancelled())

@@ -42,9 +42,9 @@ def workload_entries(spec: Entry, purpose: str, *, has_own_size: bool) -> list[E
         return [spec.child("workload")]
     listed = spec.child("models")
     if not listed.value:
-        raise listed.refused("models must not be empty; name one, or say workload")
+        raise listed.refused("models must not be empty; name one, or give workload")
     if has_own_size:
-        raise InvalidInput("--batch and --seq are for one model; of several, say global_batch and seq in the spec")
+        raise InvalidInput("--batch and --seq are for one model; of several, set global_batch and seq in the spec")
     return [listed.child(place) for place in range(len(listed.value))]
 
 

@@ -42,7 +42,7 @@ def kept_capture(key: str) -> Captured | None:
         return None
     digest, _, text = data.partition(b"\n")
     if digest != _digest(text):
-        _LOG.info("the kept capture %s is damaged, so the model is captured anew", one_line(str(file)))
+        _LOG.info("the kept capture %s is damaged, so the model is captured again", one_line(str(file)))
         return None
     try:
         found = captured_of(Entry(document=Document(is_closed=True), node=parse_json(text.decode(), file.name)))

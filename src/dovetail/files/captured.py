@@ -113,10 +113,10 @@ def _check_head(entry: Entry) -> None:
         raise entry.child(FORMAT_KEY).refused(f"the format of a model file is {FORMAT!r}")
     version = entry.child("version").value
     if version != VERSION or isinstance(version, bool):
-        message = f"this Dovetail reads version {VERSION} of model files; capture the model anew"
+        message = f"this Dovetail reads version {VERSION} of model files; capture the model again"
         raise entry.child("version").refused(message)
     if not entry.has("captured"):
-        raise entry.refused("captured is missing; capture the model anew")
+        raise entry.refused("captured is missing; capture the model again")
 
 
 def with_graph(captured: Captured) -> Captured:
@@ -125,7 +125,7 @@ def with_graph(captured: Captured) -> Captured:
         captured.forward(Sample(batch=1, seq=captured.seq, dtype="bf16"))
     except _MISFITS:
         message = "no graph can be laid out of its parts, which do not fit together"
-        raise InvalidInput(f"{message}: the file was changed or cut; capture the model anew") from None
+        raise InvalidInput(f"{message}: the file was changed or cut; capture the model again") from None
     return captured
 
 

@@ -177,9 +177,9 @@ def _checked(node: TraceNode) -> TraceNode:
     if node.duration_s > MAX_DURATION_S:
         raise InvalidInput(f"duration_micros is at most {MAX_DURATION_S:g} s; got {node.duration_s:g} s", node.label)
     if node.kind == "collective" and not node.collective:
-        raise InvalidInput("a collective must say its comm_type", node.label)
+        raise InvalidInput("a collective must state its comm_type", node.label)
     if node.kind == "compute" and node.num_ops and not node.duration_s:
-        raise NotModelled("a kernel must say its duration_micros; num_ops alone is no time", node.label)
+        raise NotModelled("a kernel must state its duration_micros; num_ops alone is no time", node.label)
     return node
 
 

@@ -118,7 +118,7 @@ def _with_core_buffer(chip: Chip, given: SourceByPath, entry: Entry) -> Chip:
         return chip
     if "core_buffer_bytes" in given:
         message = f"core_buffer is the vector memory of a core, {format_bytes(own_bytes)} of each of {num_cores}"
-        got = f"got {format_bytes(chip.core_buffer_bytes)}; leave it out, or say vector_memory.capacity"
+        got = f"got {format_bytes(chip.core_buffer_bytes)}; leave it out, or set vector_memory.capacity"
         raise entry.child("core_buffer").refused(f"{message}; {got}")
     return dataclasses.replace(chip, core_buffer_bytes=own_bytes)
 
@@ -216,7 +216,7 @@ def _starts(shape: Any, entry: Entry, base: Chip | None) -> dict[str, Any]:
             clock_hz, 1.0 if written.host_slower is None else written.host_slower
         )
     elif written is not None and written.host_slower is not None:
-        message = "host_slower is of a family's calibration; say family beside it, or give the times of the host"
+        message = "host_slower is of a family's calibration; set family too, or give the times of the host"
         raise entry.child("calibration").child("host_slower").refused(message)
     if shape.energy is not None and shape.energy.model:
         with placed(entry.child("energy").child("model")):
@@ -272,7 +272,7 @@ def _with_technology(entry: Entry, sourced: Found) -> Entry:
         message = f"technology must be one of {', '.join(MEMORY_TECHNOLOGIES)}; got {described(place.value)}"
         raise place.refused(f"{message}{hint}")
     if die.has("hbm_generation"):
-        raise place.refused("hbm.technology and die.hbm_generation say the same; remove one")
+        raise place.refused("hbm.technology and die.hbm_generation set the same thing; remove one")
     if die.value is not None and not isinstance(die.value, dict):
         return entry  # refused as what it is
     if "hbm.technology" in sourced:
@@ -333,8 +333,8 @@ def _given(entry: Entry, sourced: Found) -> SourceByPath:
 def _sources(base: Sources, given: SourceByPath, shape: Any) -> Sources:
     """The base's sources, but for what is given; a figure's own source says more than its part's."""
     given = _derived_sources(shape) | given
-    anew = tuple(f"{part}." for part in _derived_sources(shape))
-    kept = [(path, given.get(path, text)) for path, text in base if not path.startswith(anew) or path in given]
+    again = tuple(f"{part}." for part in _derived_sources(shape))
+    kept = [(path, given.get(path, text)) for path, text in base if not path.startswith(again) or path in given]
     known = {path for path, _ in base}
     whole = (*kept, *((path, text) for path, text in given.items() if path not in known))
     return tuple((path, text) for path, text in whole if text)

@@ -31,5 +31,5 @@ def full_name(name: str, option: str = "--chip", offered: tuple[str, ...] = ()) 
     if offered:
         begun = [known for known in begun if known in offered] or begun[:1]
     if len(begun) > 1:
-        raise InvalidInput(f"{name!r} begins the names of several chips; say which: {', '.join(begun)}", option)
+        raise InvalidInput(f"{name!r} begins the names of several chips; specify which: {', '.join(begun)}", option)
     return begun[0] if begun else name

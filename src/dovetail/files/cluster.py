@@ -87,7 +87,7 @@ class PaceShape(Shape):
     runs: Whole = 0
     scales: Whole = 0
     spread: Number = 0.0
-    fitted_on: Text = "the user's word"
+    fitted_on: Text = "given by the user"
 
 
 class CalibratedShape(Shape):

@@ -36,8 +36,8 @@ def sized_name(entry: Entry, num_devices: int = 0) -> tuple[Entry, int]:
         return entry, num_devices  # to be refused by its name, or a file without an ending
     devices = int(sized["devices"]) if sized else 0
     if devices and num_devices not in (0, devices):
-        message = f"{name} is {devices:,} devices, and {num_devices:,} are asked for"
-        raise InvalidInput(f"{message}; say {found} and the number, or the number in the name alone", entry.where)
+        message = f"{name} is {devices:,} devices, and {num_devices:,} are requested"
+        raise InvalidInput(f"{message}; give {found} and the number, or the number in the name alone", entry.where)
     return replace(entry, node=Node(found, entry.node.line)), devices or num_devices
 
 

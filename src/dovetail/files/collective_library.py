@@ -77,7 +77,7 @@ class CollectivesShape(Shape):
     network_fill: amount("s") | None = None  # type: ignore[valid-type]
     network_fill_size: amount("bytes") | None = None  # type: ignore[valid-type]
     nic_frac: Number | None = None
-    fitted_on: Text = "the user's word"
+    fitted_on: Text = "given by the user"
 
 
 def with_written_collectives(cluster: Cluster, entry: Entry) -> Cluster:

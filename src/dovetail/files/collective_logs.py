@@ -227,7 +227,7 @@ def _facts(log: _Log, file: Path, shown: str) -> tuple[str, str, str, str, str]:
         raise InvalidInput(f"times of a log are in us, as the tools print them; got {log.time_unit[:20]!r}", shown)
     ranks = _count(log, "ranks", shown) or len(log.hosts) or log.num_processes or log.num_threads_gpus
     if ranks < 2:
-        got = "does not say how many ranks ran" if not ranks else "is of one rank"
+        got = "does not state how many ranks ran" if not ranks else "is of one rank"
         raise InvalidInput(f"the log {got}; a collective has 2 or more, add a line such as '# ranks: 8'", shown)
     if log.hosts and sorted(log.hosts) != list(range(len(log.hosts))) and "ranks" not in log.own:
         missing = next(rank for rank in range(len(log.hosts)) if rank not in log.hosts)
@@ -279,4 +279,4 @@ def _operation(log: _Log, file: Path, ranks: int, shown: str) -> str:
         if is_reduction and abs(middle / ratio - 1) < RATIO_TOLERANCE_FRAC:
             return operation
     example = "call the file all_gather_perf.txt, or add a line such as '# collective: all_gather'"
-    raise InvalidInput(f"the log does not say which collective ran ({', '.join(OPERATIONS)}); {example}", shown)
+    raise InvalidInput(f"the log does not state which collective ran ({', '.join(OPERATIONS)}); {example}", shown)

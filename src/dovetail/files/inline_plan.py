@@ -107,7 +107,7 @@ def plan_key(name: str) -> str:
     if key in _keys():
         return key
     if word in ELSEWHERE:
-        raise InvalidInput(f"{quoted(name)} is no decision of a plan; say {ELSEWHERE[word]}")
+        raise InvalidInput(f"{quoted(name)} is no decision of a plan; use {ELSEWHERE[word]}")
     short = (*SHORT_NAMES, "zero", "vpp", "mbs")
     known = short if len(word) <= MAX_SHORT else (*_keys(), *short)
     raise InvalidInput(f"no decision of a plan is named {quoted(name)}{did_you_mean(word[:100], known)}")
@@ -265,4 +265,4 @@ def check_agree(plan: object, over: Over) -> None:
     said = inline_plan(plan) if isinstance(plan, str) and is_inline(plan) else {}
     for key, value in over.items():
         if key in said and said[key] != value:
-            raise InvalidInput(f"--plan says {key}={said[key]}, and an option says {value}; keep one")
+            raise InvalidInput(f"--plan has {key}={said[key]}, and an option {value}; keep one")

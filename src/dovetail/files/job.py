@@ -168,7 +168,7 @@ def check_dtype(workload: Workload, chip: Chip) -> None:
     if dtype not in known:
         other = next((name for name in ("bf16", "fp16") if name in known), known[0])
         message = f"{chip.name} has no peak rate for {dtype}, only for {', '.join(known)}"
-        way_out = f"say precision: {{compute: {other}}} in the workload, or --compute {other}"
+        way_out = f"set precision: {{compute: {other}}} in the workload, or --compute {other}"
         raise InvalidInput(f"{message}; {way_out}", "precision.compute")
 
 
@@ -222,7 +222,7 @@ def _check_adapters(entry: Entry) -> None:
     for key in ("quantization", "quantize", "bits", "load_in_4bit", "load_in_8bit", "base"):
         if lora.has(key):
             message = "frozen weights in 4 or 8 bits (QLoRA) are not modelled"
-            raise NotModelled(f"{message}; leave {key} out, and they are kept as precision.weights says", "lora")
+            raise NotModelled(f"{message}; leave {key} out, and they are kept in precision.weights", "lora")
 
 
 def _given(shape: Any, entry: Entry) -> dict[str, Any]:

@@ -85,7 +85,7 @@ def named_chip(chip: Chip) -> Words | str:
 
 def cluster_entries(cluster: Cluster) -> Words:
     if not isinstance(cluster.host, NoHost) or not isinstance(cluster.reliability, NotStated):
-        raise NotModelled(f"the host and the failures of {one_line(cluster.name)} have no words here")
+        raise NotModelled(f"the host and the failures of {one_line(cluster.name)} cannot be written here")
     return {
         "name": _text(cluster.name),
         "chip": chip_entries(cluster.chip),

@@ -34,7 +34,7 @@ def kind_of(name: str) -> str:
         return _kind_or_refusal(name)
     kinds = [kind for kind, registry in CATALOGUES.items() if name in registry]
     if len(kinds) > 1:
-        raise InvalidInput(f"{name!r} names a {' and a '.join(kinds)}; say which: --kind {' or --kind '.join(kinds)}")
+        raise InvalidInput(f"{name!r} names a {' and a '.join(kinds)}; specify --kind {' or --kind '.join(kinds)}")
     if kinds:
         return kinds[0]
     if Path(name).is_file():
@@ -78,5 +78,5 @@ def kind_of_file(name: str) -> str:
 def _kind_or_refusal(name: str) -> str:
     kind = kind_of_file(name)
     if kind in ("", SEARCH):
-        raise InvalidInput("cannot tell what this file describes; say it: --kind model, chip or cluster", name)
+        raise InvalidInput("cannot tell what this file describes; specify --kind model, chip or cluster", name)
     return kind

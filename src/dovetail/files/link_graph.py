@@ -40,7 +40,7 @@ def _vertices(said: object) -> object:
 
 
 class LinkShape(Shape):
-    """One link of a graph, as written; it goes both ways unless it says otherwise."""
+    """One link of a graph, as written; it goes both ways unless stated otherwise."""
 
     old_keys: ClassVar = {"oneway": "one_way"}
     source: Annotated[Any, BeforeValidator(_end)]

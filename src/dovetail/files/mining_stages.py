@@ -40,10 +40,10 @@ def stages_of(said: StageOverrides, spec: Entry | None, given: Any, num_tasks: i
     way = _way(said, spec, given.stages)
     if way != ONE and num_tasks > 1:
         where = "--stages" if said.stages or spec is None else spec.child("stages").where
-        raise InvalidInput(f"stages: {way} is for one model; got {num_tasks}, so say stages: {ONE}", where)
+        raise InvalidInput(f"stages: {way} is for one model; got {num_tasks}, so set stages: {ONE}", where)
     num_devices = said.devices or _count(spec, "devices", given.devices)
     if num_devices and spec is not None and spec.has("plan"):
-        message = "the devices are those of the plan; leave out plan, and the planner is asked for one"
+        message = "the devices are those of the plan; leave out plan, and the planner finds one"
         raise InvalidInput(message, "--devices" if said.devices else spec.child("devices").where)
     num_kept = said.keep or _count(spec, "keep", given.keep) or NUM_KEPT
     if num_kept > MOST_KEPT:
@@ -59,7 +59,7 @@ def stages_of(said: StageOverrides, spec: Entry | None, given: Any, num_tasks: i
 def _check_kept(said: StageOverrides, spec: Entry | None, way: str) -> None:
     """Raises where designs to choose from are counted, and nothing is chosen by stage."""
     message = (
-        "how many designs to keep counts only where stages have their own; say stages: mosaic or pooled, or leave it"
+        "how many designs to keep counts only where stages have their own; set stages: mosaic or pooled, or leave it"
     )
     if way == ONE and said.keep:
         raise InvalidInput(f"{message} out", "--keep")
@@ -89,7 +89,7 @@ def _constraints(said: StageOverrides, spec: Entry | None, num_devices: int) -> 
             under = space_of(spec.child("space"))
     found = overruled(under, over)
     if found and not num_devices:
-        message = "what the planner may choose from counts only where it is asked; say how many devices there are"
+        message = "what the planner may choose from counts only where it runs; give the number of devices"
         raise InvalidInput(f"{message}, as --devices or devices:", found[0].where)
     return found
 

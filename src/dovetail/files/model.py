@@ -88,7 +88,7 @@ def _written_out(entry: Entry, seq: int) -> Model:
     shape = checked(entry, _model_shape(has_base=base is not None), written=written, hint=_BASE_HINT)
     seq = shape.seq or (base.seq if base else seq)
     if seq < 1:
-        raise entry.child("seq").refused("seq is missing; say how many positions a sample has, here or in the workload")
+        raise entry.child("seq").refused("seq is missing; set the sequence length here or in the workload")
     if shape.is_exact and not shape.published_parameters:
         raise entry.child("is_exact").refused("is_exact is of published_parameters; give them too, or leave it out")
     model = Model(

@@ -159,7 +159,7 @@ def _part(text: str, first: int) -> list[Part]:
     if kind not in KINDS:
         raise InvalidInput(f"no network is of kind {quoted(kind)}{did_you_mean(kind, KINDS)}", "--topology")
     if said is None:
-        raise InvalidInput(f"{quoted(text)} says no bandwidth and latency; write it {EXAMPLE}", "--topology")
+        raise InvalidInput(f"{quoted(text)} gives no bandwidth and latency; write it {EXAMPLE}", "--topology")
     link, extra = options_of(said, text, _EXTRAS.get(kind, ()))
     counts = [whole(word, "devices") for word in size.split("x")]
     num_dimensions = len(counts) if kind in ("torus", "mesh") else 1
@@ -205,7 +205,7 @@ def _fat_tree(name: str, num_devices: int, link: Link, extra: dict[str, float]) 
 def _dragonfly(name: str, counts: list[int], link: Link, extra: dict[str, float], text: str) -> UnitGraph:
     if len(counts) != 3:
         form = "groups x routers x devices of a router, as in dragonfly:9x4x2@50GB/s,500ns"
-        raise InvalidInput(f"a dragonfly says {form}; got {quoted(text)}", "--topology")
+        raise InvalidInput(f"a dragonfly is {form}; got {quoted(text)}", "--topology")
     if math.prod(counts) > MAX_MESHED:
         raise InvalidInput(f"a dragonfly has at most {MAX_MESHED:,} devices; got {math.prod(counts):,}", "--topology")
     far = Link(

@@ -29,7 +29,7 @@ def options_of(said: str, text: str, extras: tuple[str, ...]) -> tuple[Link, dic
     plain: dict[str, float] = {}
     extra: dict[str, float] = {}
     if not said.strip():
-        raise InvalidInput(f"{quoted(text)} says no bandwidth and latency, {_EXAMPLE}", "--topology")
+        raise InvalidInput(f"{quoted(text)} gives no bandwidth and latency, {_EXAMPLE}", "--topology")
     for word in (word.strip() for word in said.split(",")):
         if not word:
             raise InvalidInput(f"{quoted(text)} has nothing between two commas, or after the last", "--topology")
@@ -40,11 +40,11 @@ def options_of(said: str, text: str, extras: tuple[str, ...]) -> tuple[Link, dic
         unit = _unit_of(word, has_rate="bytes_per_s" in plain)
         number = _quantity(word, unit, f"{word} GB/s" if unit == "bytes_per_s" and word.isdecimal() else "")
         if unit in plain:
-            raise InvalidInput(f"{quoted(text)} says its {_noun(unit)} twice", "--topology")
+            raise InvalidInput(f"{quoted(text)} gives its {_noun(unit)} twice", "--topology")
         plain[unit] = number
     for unit in ("bytes_per_s", "s"):
         if unit not in plain:
-            raise InvalidInput(f"{quoted(text)} says no {_noun(unit)}, {_EXAMPLE}", "--topology")
+            raise InvalidInput(f"{quoted(text)} gives no {_noun(unit)}, {_EXAMPLE}", "--topology")
     try:
         return Link(bandwidth_bytes_per_s=plain["bytes_per_s"], latency_s=plain["s"]), extra
     except DovetailError as error:

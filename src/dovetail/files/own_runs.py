@@ -130,7 +130,7 @@ def _base(table: Measurements) -> str:
     other = next((row for row, name in enumerate(names) if name != names[0]), 0)
     if other:
         message = f"cluster must be the same in every row; got {quoted(names[0])} and {quoted(names[other])}"
-        raise table.refused(f"{message}; give each cluster a file of its own", other)
+        raise table.refused(f"{message}; give each cluster its own file", other)
     if not names[0]:
         raise table.refused("cluster must be a catalogue cluster or a file; got nothing", 0)
     return names[0]

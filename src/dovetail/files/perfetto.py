@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _PACKET = 1  # of Trace
 _TIMESTAMP, _SEQUENCE, _EVENT, _INTERNED, _FLAGS, _DESCRIPTOR = 8, 10, 11, 12, 13, 60  # of TracePacket
-_FIRST, _NEEDS_FIRST = 1, 2  # flags: names begin anew here; names of before are needed
+_FIRST, _NEEDS_FIRST = 1, 2  # flags: names start again here; names of before are needed
 _CATEGORIES, _NAMES, _NOTE_NAMES = 1, 2, 3  # of InternedData, each with an iid and a name
 _UUID, _NAME, _PROCESS, _PARENT, _COUNTER, _ORDER, _RANK = 1, 2, 3, 5, 8, 11, 12  # of TrackDescriptor
 _PID, _PROCESS_NAME, _UNIT_NAME, _EXPLICIT = 1, 6, 6, 3

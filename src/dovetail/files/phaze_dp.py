@@ -150,7 +150,7 @@ def _variant(found: _Instance, degree: str, layers: Sequence[_Layer]) -> Variant
 def _expert_ends(found: _Instance) -> tuple[int, ...]:
     """The experts' equal stages as the released code cuts them.
 
-    It numbers layers anew before it counts, so that the embedding is the first transformer layer to it and the last
+    It numbers layers again before it counts, so that the embedding is the first transformer layer to it and the last
     stage gets the one left over; the recorded times are of that cut.
     """
     num_layers = len(next(iter(found.nodes.values())))

@@ -122,7 +122,7 @@ def _made_for_others(name: str, plan: Plan, num_devices: int) -> InvalidInput:
     rest = plan.num_devices // plan.data_parallel
     way_out = f"give the cluster {plan.num_devices} devices"
     if num_devices % rest == 0:
-        way_out += f", or say plan: {{base: {name}, data_parallel: {num_devices // rest}}}"
+        way_out += f", or set plan: {{base: {name}, data_parallel: {num_devices // rest}}}"
     return InvalidInput(f"{name} is a plan for {plan.num_devices:,} devices, and there are {num_devices:,}; {way_out}")
 
 
@@ -174,15 +174,15 @@ def _long_names(entry: Entry) -> tuple[dict[str, Any], dict[str, str]]:
         if short in written:
             if long in written:
                 kept = f"to keep {long}: {described(written[long])}"
-                raise entry.child(short).refused(f"{short} and {long} are one thing said twice; remove {short} {kept}")
+                raise entry.child(short).refused(f"{short} and {long} set the same thing twice; remove {short} {kept}")
             written[long] = written.pop(short)
             keys[long] = short
     for old, (new, names) in OLD_SWITCHES.items():
         if old in written:
             if new in written:
-                raise entry.child(old).refused(f"{old} and {new} are one thing said twice; remove {old}")
+                raise entry.child(old).refused(f"{old} and {new} set the same thing twice; remove {old}")
             if not isinstance(written[old], bool):
-                raise entry.child(old).refused(f"{old} must be true or false; say {new}: {DEEPEP} instead")
+                raise entry.child(old).refused(f"{old} must be true or false; set {new}: {DEEPEP} instead")
             written[new], keys[new] = names[written.pop(old)], old
     if isinstance(written.get("recompute"), dict):  # tensors with their places, as a mapping or as one text
         written["recompute"] = ",".join(f"{tensor}={place}" for tensor, place in written["recompute"].items())

@@ -24,7 +24,7 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,4000}")  # Python refuses to read longer ones
 _SHORT = {short: long for short, long in (ALIASES | OLD_NAMES).items() if long in KEYS}
 _NOT_IN_SPACE = {
     "fix": "keys of space are choices themselves, as in tp: [4, 8]; write the choice without fix",
-    "forbid": "space says which values are left, as in zero_stage: [0, 1]; say --forbid to leave some out instead",
+    "forbid": "space lists the values to choose from, as in zero_stage: [0, 1]; pass --forbid to exclude some",
 }
 _SHARES = ("offload_activations_frac",)
 _SHARE = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
@@ -42,7 +42,7 @@ def space_of(entry: Entry) -> tuple[Constraint, ...]:
                 raise InvalidInput(_NOT_IN_SPACE[name])
             key = _key(name, "no key of space")
             if key in found:
-                raise InvalidInput(f"{key} is said twice; remove {name}")
+                raise InvalidInput(f"{key} is given twice; remove {name}")
             found[key] = Constraint(key=key, values=_values(key, place.node.plain()), where=place.where)
     return tuple(found.values())
 
@@ -123,7 +123,7 @@ def _key(name: str, noun: str) -> str:
     word = name.removeprefix("--").replace("-", "_").casefold()
     key = name if name in KEYS else _SHORT.get(word, word)
     if key not in KEYS and word in ELSEWHERE:
-        raise InvalidInput(f"{quoted(name)} is no decision of a plan; say {ELSEWHERE[word]}")
+        raise InvalidInput(f"{quoted(name)} is no decision of a plan; use {ELSEWHERE[word]}")
     if key not in KEYS:
         raise InvalidInput(f"{noun} is named {quoted(name)}{did_you_mean(name[:100], (*KEYS, *SHORT_NAMES))}")
     return key

@@ -59,8 +59,8 @@ def with_profile(cluster: AnyCluster, profile: Profile, chip: str = "") -> AnyCl
         message = (
             f"it is of {profile.device!r}, which the catalogue has not" if profile.device else "it names no device"
         )
-        way_out = f"say profile: {{file: {profile.source}, chip: NAME}} in the spec"
-        raise InvalidInput(f"the profile does not say which chip it is of: {message}; {way_out}")
+        way_out = f"set profile: {{file: {profile.source}, chip: NAME}} in the spec"
+        raise InvalidInput(f"the profile does not state which chip it is of: {message}; {way_out}")
     if named not in [pool.chip.name for pool in pools_of(cluster)]:
         rule = f"the profile is of {named}, and the cluster has {chip_names(cluster)}"
         raise InvalidInput(f"{rule}; times of one chip say nothing of another")

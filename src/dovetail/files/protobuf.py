@@ -83,7 +83,7 @@ def messages(stream: BinaryIO, max_bytes: int) -> Iterator[bytes]:
             raise WireError(f"a message says it has {length:,} bytes; the most is {max_bytes:,}")
         data = stream.read(length)
         if len(data) < length:
-            raise WireError(f"the file ends inside a message: {length:,} bytes are said, {len(data):,} are left")
+            raise WireError(f"the file ends inside a message: {length:,} bytes are declared, {len(data):,} are left")
         yield data
 
 

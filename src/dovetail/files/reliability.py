@@ -113,7 +113,7 @@ def _copies(shape: CheckpointShape, entry: Entry, cluster: Cluster) -> tuple[Tra
     given = _transfers(None, shape.staging, shape.copy_time)
     if given and not shape.asynchronous:
         key = "staging" if shape.staging is not None else "copy"
-        raise entry.child(key).refused(f"{key} is of asynchronous checkpoints; say asynchronous: true, or remove it")
+        raise entry.child(key).refused(f"{key} is of asynchronous checkpoints; set asynchronous: true, or remove it")
     if given or not shape.asynchronous:
         return given
     if not isinstance(cluster.host, Host):

@@ -23,14 +23,12 @@ def check_agrees(record: Record, entry: Entry) -> None:
     verdicts = list(_verdicts(record, entry))
     for where, said, is_held in verdicts:
         if said != is_held:
-            message = (
-                "the figures beside it say that the bar is kept" if is_held else "the figures beside it miss the bar"
-            )
-            raise where.refused(f"holds is {_word(said)}, but {message}; write the results anew with --json")
+            message = "its figures keep the bar" if is_held else "its figures miss the bar"
+            raise where.refused(f"holds is {_word(said)}, but {message}; write the results again with --json")
     if record["holds"] != all(said for _, said, _ in verdicts):
         missed = sum(not said for _, said, _ in verdicts)
         message = f"holds is {_word(record['holds'])}, but {missed} of its {len(verdicts)} bars are missed"
-        raise entry.child("holds").refused(f"{message}; write the results anew with --json")
+        raise entry.child("holds").refused(f"{message}; write the results again with --json")
 
 
 def _verdicts(record: Record, entry: Entry) -> Iterator[tuple[Entry, bool, bool]]:

@@ -133,7 +133,7 @@ class Shape(BaseModel):
         for old, (new, names) in cls.old_switches.items():
             if old in written:
                 if new in written or not isinstance(written[old], bool):
-                    message = f"{old} is an old switch for {new}; say {new}: {names[True]}, or remove {old}"
+                    message = f"{old} is an old switch for {new}; set {new}: {names[True]}, or remove {old}"
                     raise PydanticCustomError("told", "{message}", {"message": message})
                 written = {key: value for key, value in written.items() if key != old} | {new: names[written[old]]}
         for old, new in cls.old_keys.items():

@@ -34,9 +34,7 @@ def _plain(entry: Entry, path: str, found: Found) -> Node:
     if VALUE in entry.value:
         more = [key for key in entry.value if key not in (VALUE, SOURCE)]
         if more:
-            raise entry.child(more[0]).refused(
-                f"beside value stands its source, and nothing else; got {more[0][:100]!r}"
-            )
+            raise entry.child(more[0]).refused(f"value goes with its source, and nothing else; got {more[0][:100]!r}")
         if SOURCE in entry.value:
             found[path] = _source(entry.child(SOURCE))
         return entry.child(VALUE).node

@@ -86,7 +86,7 @@ def _files(prefix: str) -> list[Path]:
         raise InvalidInput(f"cannot list folder {quoted(str(folder))}: {reason}{near_folder(folder)}") from None
     if not found:
         place = f"there is no trace {quoted(f'{stem}.0.et')} in {quoted(str(folder))}"
-        raise InvalidInput(f"{place}; name what stands before .0.et")
+        raise InvalidInput(f"{place}; give the prefix before .0.et")
     missing = next((rank for rank in range(max(found)) if rank not in found), -1)
     if missing >= 0:
         rule = f"rank {missing} has no trace, and rank {max(found)} has"

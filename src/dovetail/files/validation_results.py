@@ -326,7 +326,7 @@ def load_results(file: Path) -> dict[str, Any]:
     """The results in `file`, with a note of when they were recorded where the file says so."""
     entry = opened(file)
     if entry.has(EVENTS):
-        raise entry.refused("this is a trace of a profiler, not results of --json; say --profile FILE")
+        raise entry.refused("this is a trace of a profiler, not results of --json; pass --profile FILE")
     results: _Results = checked(entry, _Results, hint="; these are no results of dovetail validate --json")
     plain = results.model_dump(exclude_none=True)
     check_agrees(plain, entry)

@@ -1,7 +1,7 @@
 """Files that a command writes, whole or not at all.
 
 What a command draws of its answer, pages, pictures, timelines and tables (`--html`, `--plot`, `--perfetto`, `--csv`),
-is written anew each time: the same command makes it again, and scripts run twice. What a user goes on with and may have
+is written each time: the same command makes it again, and scripts run twice. What a user goes on with and may have
 edited, specs, plans, chips, clusters, launch scripts, captured models, traces and exported rows, is never written over
 without `--force`.
 """
@@ -28,7 +28,7 @@ def check_writable(file: Path, *, is_forced: bool) -> None:
     if file.is_dir():
         raise InvalidInput(f"{quoted(str(file))} is a folder; name a file in it")
     if file.exists() and not is_forced:
-        raise InvalidInput(f"file {quoted(str(file))} exists; say --force to write over it, or another name")
+        raise InvalidInput(f"file {quoted(str(file))} exists; pass --force to write over it, or another name")
     if not file.parent.is_dir():
         raise InvalidInput(f"there is no folder {quoted(str(file.parent))} to write {quoted(file.name)} to")
 

@@ -17,7 +17,7 @@ LEAST_FRAC = 1e-6  # style: a bound; a chip that reaches less of a peak has anot
 MAX_CLOCK_SPREAD_FRAC = 0.2  # more, and the slowest of a thousand would be at half the pace of the mean
 
 
-HEADROOM_GIVEN = "the headroom that was asked for"
+HEADROOM_GIVEN = "the requested headroom"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +163,7 @@ class Calibration:
     host_op_s: float = 0.0  # host: each operator of a layer run eagerly, forward
     host_call_s: float = 0.0  # host: a forward pass entered, beside its operators
     host_backward_s: float = 0.0  # host: a backward pass entered
-    host_rerun_s: float = 0.0  # host: each eager block that is recomputed: its random state, and autograd entered anew
+    host_rerun_s: float = 0.0  # host: each eager block that is recomputed: its random state, and autograd entered again
     host_slowdown: float = 1.0  # host: of code recorded operator by operator, over the host that its paces are of
     fitted_on: str
     family: str = ""  # of `families`: whose error on chips that it was not fitted on is this one's; empty for none

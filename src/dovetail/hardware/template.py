@@ -181,4 +181,4 @@ def check_array(base: Chip, noun: str) -> None:
         raise InvalidInput(f"{message}; take a TPU, a template such as tpuv4-like, or a file with one as its base")
     if base.die.area_model != AREA_MODEL:
         message = f"designs are sized by the area model {AREA_MODEL}, and {base.name} by {base.die.area_model}"
-        raise NotModelled(f"{message}; say area_model: {AREA_MODEL} for its die, or leave it out", "area_model")
+        raise NotModelled(f"{message}; set area_model: {AREA_MODEL} for its die, or leave it out", "area_model")

@@ -93,7 +93,7 @@ def _once(key: str, is_kept: bool, record: Callable[[], Captured]) -> Found:
 
 
 def _of_onnx(asked: CaptureJob, file: Path, tell: Tell) -> Found:
-    _refuse(asked, "an ONNX file says its inputs", example_inputs="--inputs", seq_dim="--seq-dim")
+    _refuse(asked, "an ONNX file has its inputs", example_inputs="--inputs", seq_dim="--seq-dim")
     if not file.is_file():
         raise InvalidInput(f"there is no file {quoted(str(file))}{near_file(file)}")
     name = asked.name or one_line(file.stem)
@@ -129,7 +129,7 @@ def config_in(file: Path) -> Mapping[str, Any]:
     if entry.has(FORMAT_KEY):
         raise entry.refused(f"this is a captured model already; plan with it: dovetail plan --model {file}")
     if not HUGGING_FACE_KEYS & entry.value.keys():
-        raise entry.refused("this is no configuration of Hugging Face: it says neither model_type nor architectures")
+        raise entry.refused("this is no configuration of Hugging Face: it has neither model_type nor architectures")
     config: Mapping[str, Any] = entry.node.plain()
     return config
 
@@ -217,10 +217,10 @@ def _inputs_of(asked: CaptureJob, model: Any, inputs: Any) -> Examples:
     if inputs is None and has_examples(model):
         return examples_of(model, asked.batch, asked.seq)
     if inputs is None:
-        message = f"nothing says what {type(model).__name__} is called with; return (module, inputs) from its factory"
-        raise InvalidInput(f"{message}, or say --inputs 'x:float32[2,512]'")
+        message = f"the inputs of {type(model).__name__} are not given; return (module, inputs) from its factory"
+        raise InvalidInput(f"{message}, or pass --inputs 'x:float32[2,512]'")
     if asked.batch or asked.seq:
-        message = "example inputs say batch and length; leave --batch and --seq out"
+        message = "example inputs set batch and length; leave --batch and --seq out"
         raise InvalidInput(message)
     return Examples(inputs=inputs)
 

@@ -30,7 +30,7 @@ FOLDED = frozenset((
     "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
 ))  # fmt: skip
 _REFUSED = {
-    "If": "it chooses between graphs as it runs", "Loop": "it repeats a graph as often as values say",
+    "If": "it chooses between graphs as it runs", "Loop": "it repeats a graph as often as its values demand",
     "Scan": "it repeats a graph", "NonZero": "how much it makes depends on values",
     "Unique": "how much it makes depends on values", "Compress": "how much it makes depends on values",
     "NonMaxSuppression": "how much it makes depends on values",
@@ -93,7 +93,7 @@ class Inference:
         except self._defs.SchemaError:
             raise NotModelled(
                 f"{call.label} is no operator of opset {version}, so the shape of what it makes is not known; "
-                f'say it in a plugin file with @onnx_shapes.register("{call.op}")'
+                f'give it in a plugin file with @onnx_shapes.register("{call.op}")'
             ) from None
         read = _read(node, call)
         types = {name: self._type(value.elem_type, value.shape) for name, value in read.items()}

@@ -90,10 +90,10 @@ def asked_batch_and_seq(graph: OnnxGraph, axes: Axes, batch: int, seq: int) -> t
         name, place = open_at[0]
         word = next(entry.dims[place] for entry in graph.inputs if entry.name == name)
         raise InvalidInput(
-            f"{graph.path} leaves dim {place} of its input {name!r} open ({word}); say its size with seq"
+            f"{graph.path} leaves dim {place} of its input {name!r} open ({word}); set its size with seq"
         )
     if seq and not open_at:
-        raise InvalidInput(f"{graph.path} has no positions whose number could be asked for; leave seq={seq} out")
+        raise InvalidInput(f"{graph.path} has no positions whose number could be set; leave seq={seq} out")
     return batch or axes.batch or DEFAULT_BATCH, seq or axes.seq or 1
 
 

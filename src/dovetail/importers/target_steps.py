@@ -69,7 +69,7 @@ def _recorded(asked: CaptureJob, trained: TrainedAs, tell: Tell) -> TargetStep:
     else:
         example = Examples(inputs=inputs)
     if example.inputs is None:
-        raise InvalidInput(f"nothing says what {type(module).__name__} is called with; say --inputs")
+        raise InvalidInput(f"the inputs of {type(module).__name__} are not given; pass --inputs")
     read = read_inputs(module, example.inputs, asked.seq_dim, known=example.known, fixed=example.fixed)
     batch, seq = asked.batch or read.batch, asked.seq or read.seq
     args, kwargs = read.at(batch=batch, seq=seq)

@@ -107,7 +107,7 @@ def built_from_config(config: Mapping[str, Any], where: str = "") -> Built:
 
     model_type = config.get("model_type")
     if not isinstance(model_type, str):
-        raise InvalidInput("a Hugging Face configuration says its model_type, and this one does not", where)
+        raise InvalidInput("a Hugging Face configuration has a model_type, and this one has none", where)
     _check_depth(config, where)
     _architecture(config.get("architectures"), where)  # before transformers, whose releases refuse it in other words
     said = _with_floats(dict(config))

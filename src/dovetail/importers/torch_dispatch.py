@@ -161,7 +161,7 @@ class DispatchRecorder(TorchDispatchMode):
         return total
 
     def state_is_held(self) -> tuple[int, ...]:
-        """The allocations so far, which were there when the step began; the list begins anew."""
+        """The allocations so far, which were there when the step began; the list starts again."""
         state, self.allocations = tuple(self.allocations), []
         self._num_allocations = 0
         return state

@@ -532,7 +532,7 @@ class StepWatch:
     def watching(self) -> Iterator[None]:
         """While it lasts, steps are looked for.
 
-        DDP puts parameters into buckets anew in its second step, in the order in which gradients came; the step after
+        DDP puts parameters into buckets again in its second step, in the order in which gradients came; the step after
         that is recorded, if there is one.
         """
         rebuild = dist.Reducer._rebuild_buckets

@@ -19,7 +19,7 @@ POSITIONS = (
 ONE_A_SAMPLE = ("next_sentence_label", "start_positions", "end_positions")
 IMAGE_TOKEN = ("image_token_id", "image_token_index")
 NUM_PATCHES = 32  # on each side of an image of which no configuration says the size: 448 pixels in patches of 14
-_WAY = "say what it is called with: --inputs 'name:dtype[batch,...]'"
+_WAY = "give its inputs: --inputs 'name:dtype[batch,...]'"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ def examples_of(model: Any, batch: int = 0, seq: int = 0) -> Examples:
     if main == "pixel_values" and "input_ids" not in takes:
         return _of_images(model, batch, seq, takes)
     if main not in ("input_ids", "pixel_values", "input_features"):
-        raise InvalidInput(f"nothing says how large {main} of {type(model).__name__} is; {_WAY}")
+        raise InvalidInput(f"the size of {main} of {type(model).__name__} is not given; {_WAY}")
     length, notes = (seq, ()) if seq else _length(model.config)
     found = Examples(inputs={}, notes=notes)
     if main == "input_features":
@@ -135,7 +135,7 @@ def _tokens_of_images(model: Any, seen: dict[str, Any]) -> int:
     torch = torch_library()
     maker = getattr(model, "get_image_features", None)
     if maker is None:
-        raise InvalidInput(f"nothing says how many tokens an image of {type(model).__name__} is; {_WAY}")
+        raise InvalidInput(f"the number of tokens per image of {type(model).__name__} is not given; {_WAY}")
     with blamed(f"{type(model).__name__}.get_image_features"), quiet(), torch.no_grad():
         copied = meta_copy(model)
         made = copied.get_image_features(**seen)
@@ -165,15 +165,15 @@ def _length(config: Any) -> tuple[int, tuple[str, ...]]:
     allowed = next((getattr(inside, name) for name in POSITIONS if isinstance(getattr(inside, name, None), int)), 0)
     if 0 < allowed <= DEFAULT_SEQ:
         return allowed, ()
-    message = f"the config allows {allowed:,} positions" if allowed else "the config says no number of positions"
-    return DEFAULT_SEQ, (f"{message}; {DEFAULT_SEQ:,} unless seq says otherwise",)
+    message = f"the config allows {allowed:,} positions" if allowed else "the config gives no number of positions"
+    return DEFAULT_SEQ, (f"{message}; {DEFAULT_SEQ:,} unless seq is set",)
 
 
 def _audio(model: Any) -> tuple[int, int]:
     """Mel bins and frames; convolutions at the front of the encoder halve the frames (Whisper)."""
     bins, positions = (getattr(model.config, name, None) for name in ("num_mel_bins", "max_source_positions"))
     if not isinstance(bins, int) or not isinstance(positions, int):
-        raise InvalidInput(f"nothing says how large input_features of {type(model).__name__} is; {_WAY}")
+        raise InvalidInput(f"the size of input_features of {type(model).__name__} is not given; {_WAY}")
     strides = [module.stride[0] for module in model.modules() if isinstance(module, torch_library().nn.Conv1d)]
     return bins, positions * math.prod(strides)
 
@@ -181,5 +181,5 @@ def _audio(model: Any) -> tuple[int, int]:
 def _image(config: Any, model: Any) -> tuple[int, ...]:
     size, channels = getattr(config, "image_size", None), getattr(config, "num_channels", None)
     if not size or not channels:
-        raise InvalidInput(f"the configuration of {type(model).__name__} says no image_size; {_WAY}")
+        raise InvalidInput(f"the configuration of {type(model).__name__} gives no image_size; {_WAY}")
     return channels, *((size, size) if isinstance(size, int) else tuple(size))

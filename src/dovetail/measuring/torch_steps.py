@@ -198,7 +198,7 @@ def _trained(gpu: Gpu, target: str, batch: int, seq: int, options: TrainedAs) ->
         example = examples_of(module, batch, seq)
     elif inputs is None:
         raise InvalidInput(
-            f"nothing says what {type(module).__name__} is called with; return (module, inputs) from its factory"
+            f"the inputs of {type(module).__name__} are not given; return (module, inputs) from its factory"
         )
     else:
         example = Examples(inputs=inputs)

@@ -16,7 +16,7 @@ _ROUTING = (code_of("permute"), code_of("unpermute"))
 
 
 def tensors_of(ops: Ops, precision: Precision, collective_s: FloatArray, *, is_layer: bool = True) -> Tensors:
-    """Three tensors a row: what stays of its output, what is dropped to be made anew, and masks and statistics.
+    """Three tensors a row: what stays of its output, what is dropped to be made again, and masks and statistics.
 
     Gradients that stand are resident.
     """
@@ -54,7 +54,7 @@ def _is_standing(ops: Ops, reads: Reads) -> BoolArray:
 def _holders(ops: Ops, reads: Reads, again: IntArray) -> tuple[Pairs, Pairs]:
     """Who holds what stays of each row's output, and who what is dropped.
 
-    What is made anew is read anew, by rows that run again and by gradients.
+    What is made again is read again, by rows that run again and by gradients.
     """
     is_again = again[reads.later.sources] >= 0
     copies = Pairs(again[reads.later.sources[is_again]], reads.later.targets[is_again])

@@ -118,7 +118,7 @@ class AceStudy:
 
 
 def ace_study(*, refits: bool = False) -> AceStudy:
-    """All of it; with `refits` the compute scales are fitted anew rather than taken as declared."""
+    """All of it; with `refits` the compute scales are fitted again rather than taken as declared."""
     volumes = tuple(_volume(n, ace_torus(*shape)) for n, shape in ACE_SHAPES.items())
     grid = tuple(
         (mebibytes * MEBI, num_fsms, _engine_bytes_per_s(mebibytes * MEBI, num_fsms))

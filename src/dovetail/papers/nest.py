@@ -63,7 +63,7 @@ class NestCase:
     def lopsided(self) -> tuple[int, ...]:
         """Layers by stage as the released code cuts them.
 
-        It numbers layers anew, so that the embedding is the first of them and the last stage gets the one left over.
+        It numbers layers again, so that the embedding is the first of them and the last stage gets the one left over.
         """
         each = self.num_layers // self.num_stages
         return (each - 1, *(each,) * (self.num_stages - 2), each + 1)

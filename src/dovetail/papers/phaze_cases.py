@@ -27,7 +27,7 @@ NO_LIMIT_W = 1 * MEGA  # more than any chip draws
 class Terms:
     """What a comparison takes for granted beside chip and network.
 
-    `is_published`: what PHAZE's paper and code assume, as far as our model can say it: its own kinds of plan, with
+    `is_published`: what PHAZE's paper and code assume, as far as our model can express it: its own kinds of plan, with
     everything else about a plan as PHAZE has it.
     """
 

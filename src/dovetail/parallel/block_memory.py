@@ -229,7 +229,7 @@ def _is_in_place(ops: Ops, degrees: dict[Axis, IntArray]) -> BoolArray:
 
 
 def _formed_again_bytes(rows: _Rows, policies: tuple[str, ...]) -> FloatArray:
-    """Outputs that the next block keeps, which a block that is recomputed has formed anew; cuts by policies."""
+    """Outputs that the next block keeps, which a block that is recomputed has formed again; cuts by policies."""
     is_by_next = (rows.ops.need & Need.BY_NEXT) != 0
     is_anew = np.array([_is_anew(policy) for policy in policies])
     return np.where(is_anew, (rows.output_bytes @ is_by_next.astype(np.float64))[:, None], 0.0)
@@ -314,13 +314,13 @@ def _gathered_bytes(rows: _Rows) -> tuple[FloatArray, FloatArray]:
 def _kept_whole_bytes(rows: _Rows, policies: tuple[str, ...]) -> tuple[FloatArray, FloatArray]:
     """What keeping gathered tensors whole adds to what is kept and to what passes, cuts by policies.
 
-    Where the layer is recomputed they are gathered anew with the rest of it, and as wide a gradient with them.
+    Where the layer is recomputed they are gathered again with the rest of it, and as wide a gradient with them.
     """
     wholes, part = _gathered_bytes(rows)
     is_anew = np.array([_is_anew(policy) for policy in policies])
     others = np.where(wholes > 0.0, wholes - part[:, None], 0.0).sum(axis=1)
-    anew = wholes.sum(axis=1) + wholes.max(axis=1, initial=0.0)
-    return np.where(is_anew, 0.0, others[:, None]), np.where(is_anew, anew[:, None], 0.0)
+    again = wholes.sum(axis=1) + wholes.max(axis=1, initial=0.0)
+    return np.where(is_anew, 0.0, others[:, None]), np.where(is_anew, again[:, None], 0.0)
 
 
 def _largest_weight(rows: _Rows) -> FloatArray:

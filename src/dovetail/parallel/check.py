@@ -148,5 +148,5 @@ def _check_recomputed(plan: Plan, stage_layers: list[int]) -> None:
         if count > num_layers:
             message = f"recompute_layers={count} is more than the {num_layers} layers of stage {stage}"
             raise InvalidInput(
-                f"{message}; say at most {num_layers}, or leave recompute_layers out for all", "recompute_layers"
+                f"{message}; set at most {num_layers}, or leave recompute_layers out for all", "recompute_layers"
             )

@@ -10,7 +10,7 @@ from dovetail.workload.optimizer import Precision
 
 
 def checkpoint_bytes(graph: Graph, precision: Precision) -> float:
-    """Of the whole model: weights as they are kept, master weights and moments; gradients are made anew."""
+    """Of the whole model: weights as they are kept, master weights and moments; gradients are made again."""
     total_bytes = graph.num_parameters * precision.weight_bytes + graph.num_trained * precision.optimizer_bytes
     if precision.entry.matrix_update is None:
         return total_bytes

@@ -120,7 +120,7 @@ def _regroupings(plan: Plan) -> Iterator[Fields]:
 
 
 def _what_follows(plan: Plan, field: str, factor: int) -> dict[str, Any]:
-    """Fields that must change with a degree: experts are cut as before, and stages are spread anew."""
+    """Fields that must change with a degree: experts are cut as before, and stages are spread again."""
     follows: dict[str, Any] = {}
     if field == "tensor_parallel" and plan.expert_tensor_parallel > 1:
         follows["expert_tensor_parallel"] = plan.expert_tensor_parallel * factor

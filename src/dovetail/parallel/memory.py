@@ -282,7 +282,7 @@ def _load(table: MemoryTable, stages: Stages) -> Load:
 
 
 def forward_memories(sharded: ShardedPlan, precision: Precision) -> tuple[StageMemory, ...]:
-    """Peak memory of a device of every stage in an evaluation step: weights, and activations freed as they are used.
+    """Peak memory per device of every stage in an evaluation step: weights, and activations freed as they are used.
 
     ZeRO-3 holds its share of the weights, and gathers the block in use and the next.
     """
@@ -334,7 +334,7 @@ def _forward_live_bytes(table: ShardedPlans, index: int) -> float:
 
 
 def stage_memories(sharded: ShardedPlan, precision: Precision, in_flight: Sequence[float]) -> tuple[StageMemory, ...]:
-    """Peak memory of a device of every stage; `in_flight` is by stage how many microbatches' activations it holds."""
+    """Peak memory per device of every stage; `in_flight` is by stage how many microbatches' activations it holds."""
     table, last = memory_table(sharded.table, precision), sharded.num_stages - 1
     memories: list[StageMemory] = []
     for run in sharded.runs:

@@ -151,7 +151,7 @@ class Plan:
         if any(layers) and set(self.recompute) == {"none"}:
             counts = ", ".join(map(str, layers))
             message = f"recompute_layers={counts} goes with a recompute policy, and that is none"
-            raise InvalidInput(f"{message}; say recompute: full, or leave recompute_layers out", "recompute_layers")
+            raise InvalidInput(f"{message}; set recompute: full, or leave recompute_layers out", "recompute_layers")
 
     def _check_memory_choices(self) -> None:
         if not 0.0 <= self.offload_activations_frac <= 1.0:

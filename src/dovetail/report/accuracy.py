@@ -22,7 +22,7 @@ _NUM_FIGURES = 6  # columns before the bar
 SHOWN_FRAC = 1e-6  # style: a tolerance; errors below it are those of the last digit
 MEANING = (
     "in %: mean, median and 90th percentile of |predicted / measured - 1|; bias is the mean with its sign, below 0"
-    " where we say too little"
+    " where predictions are too low"
 )
 
 

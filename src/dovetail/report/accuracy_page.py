@@ -25,8 +25,8 @@ Of some sets, as `dovetail validate --markdown` prints them; its documentation h
 FIGURES = """## Time, power and cycles
 
 In percent: mean (MAPE), median and 90th percentile of |predicted / measured - 1|. Bias is the mean with its sign, below
-0 where we say too little. A bar is what we promise, here and on rows that nothing was fitted to; `dovetail validate`
-ends with exit code 1 when one is missed.
+0 where predictions are too low. A bar is what we promise, here and on rows that nothing was fitted to;
+`dovetail validate` ends with exit code 1 when one is missed.
 """
 
 LIMITS = """## Where these figures hold, and where they do not

@@ -181,5 +181,5 @@ def _percent(gap_frac: float) -> str:
 
 def appraisal_sections(appraisal: Appraisal) -> tuple[Section, ...]:
     """Speeds and gaps as parts of a page."""
-    tables = (("Speed beside other tools", speed_table(appraisal)), ("Gaps to the best", gap_table(appraisal.gaps)))
+    tables = (("Speed against other tools", speed_table(appraisal)), ("Gaps to the best", gap_table(appraisal.gaps)))
     return tuple(Section(title=title, tables=(table,)) for title, table in tables)

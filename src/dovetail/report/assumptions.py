@@ -196,7 +196,7 @@ def _overlap(plan: Plan) -> tuple[str, ...]:
     used = [(flag, words) for degree, flag, words in _OVERLAPS if getattr(plan, degree) > 1]
     hidden = [words for flag, words in used if getattr(plan.overlap, flag)]
     waited = [words for flag, words in used if not getattr(plan.overlap, flag)]
-    sentences = [f"may run beside compute: {', '.join(hidden)}"] if hidden else []
+    sentences = [f"may overlap with compute: {', '.join(hidden)}"] if hidden else []
     sentences += [f"compute waits for: {', '.join(waited)}"] if waited else []
     return ("; ".join(sentences),) if sentences else ()
 
@@ -222,7 +222,7 @@ def _own_costs(workload: Workload, chips: tuple[Chip, ...]) -> tuple[str, ...]:
     codes = {int(code) for block in workload.training_graph().blocks for code in block.ops.kind}
     used = ((code, name) for code, names in known.items() for name in names if code in codes)
     return tuple(
-        f"what {name} takes is said by {operator_costs.owner(name)}; energy and memory traffic stay ours, and no run"
+        f"the time of {name} comes from {operator_costs.owner(name)}; energy and memory traffic stay ours, and no run"
         " behind an interval is of it"
         for _, name in used
     )

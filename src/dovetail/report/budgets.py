@@ -13,15 +13,15 @@ from dovetail.search.codesign.answers import SystemAnswer
 from dovetail.search.codesign.question import Budget
 
 _RETICLE = (
-    "a chip has at most {} mm2, the field of a lithography scanner, as no area was said; --area, or budget.area in a"
-    " spec, says another"
+    "a chip has at most {} mm2, the field of a lithography scanner, as no area was given; set --area, or budget.area"
+    " in a spec, to change it"
 )
-# Where nobody says a limit, both are the base chip's.
+# Where no limit is given, both are the base chip's.
 _AS_BASE = {
-    "area_mm2": "a chip has at most {} mm2, what the base chip has, as no limit was said; --area, or budget in a spec,"
-    " says another",
-    "power_w": "and draws at most {} W, what the base chip draws with everything busy; --power, or budget in a spec,"
-    " says another",
+    "area_mm2": "a chip has at most {} mm2, what the base chip has, as no limit was given; set --area, or budget in"
+    " a spec, to change it",
+    "power_w": "and draws at most {} W, what the base chip draws with everything busy; set --power, or budget in a"
+    " spec, to change it",
 }
 
 

@@ -10,19 +10,19 @@ from dovetail.report.table import Table
 
 _RANKS = (
     "Spearman: mean correlation of ranks inside jobs that were run by 4 plans or more; regret: how much longer the plan"
-    " takes that we say is fastest, inside those of 3 or more; in %, mean and largest"
+    " takes that is predicted fastest, inside those of 3 or more; in %, mean and largest"
 )
 _SCALAR = (
     "one factor: MAPE in % on the other rows once a factor of each publisher is fitted on three of its rows, mean over"
     " draws of three; publishers of three rows or fewer are left out"
 )
 _BARS = (
-    "Spearman and regret over n jobs, the factor over n rows, decided: whether n runs fit, said rightly; in % but for"
-    " Spearman"
+    "Spearman and regret over n jobs, the factor over n rows, decided: n runs whose fit was predicted rightly; in %"
+    " but for Spearman"
 )
 _MEMORY = (
-    "runs that say what is recomputed and on which device; false: ran, and we say that it does not fit; missed: ran out"
-    " of memory, and we say that it fits"
+    "runs that state what is recomputed and on which device; false: ran, predicted not to fit; missed: ran out of"
+    " memory, predicted to fit"
 )
 _PEERS = (
     "MAPE in %; the other's as measured outside of its own validation set, on rows that may be others of the same set"
@@ -38,7 +38,7 @@ _NOTES = {
     "choosing among plans, and one factor a publisher": (_RANKS, _SCALAR),
     "bars on choosing": (_BARS,),
     "does it fit": (_MEMORY,),
-    "beside other predictors": (_PEERS,),
+    "against other predictors": (_PEERS,),
 }
 
 
@@ -50,7 +50,7 @@ def choosing_tables(record: Record) -> list[Table]:
         _table(sets, "choosing among plans, and one factor a publisher", ranks, "lrrrrrrr", _choosing_rows),
         _table(sets, "bars on choosing", ("of", "what", "n", "found", "bar", ""), "llrrrl", _bar_rows),
         _table(sets, "does it fit", ("set, kind", "ran", "false", "out of memory", "missed"), "lrrrr", _decided_rows),
-        _table(sets, "beside other predictors", ("rows", "n", "ours", "other's", "who"), "lrrrl", _beside_rows),
+        _table(sets, "against other predictors", ("rows", "n", "ours", "other's", "who"), "lrrrl", _beside_rows),
     )
     return [table for table in (*tables, _coverage_table(record)) if table.rows]
 

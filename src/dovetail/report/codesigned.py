@@ -455,11 +455,11 @@ def _behind(report: CodesignReport, answer: SystemAnswer) -> str:
 def notes(report: CodesignReport) -> tuple[str, ...]:
     is_even_only = all(case.is_even_only for case in report.question.cases)
     uneven = f"uneven plans of {report.found.census.num_refined:,} systems searched"
-    stages = "plans of even stages alone, as asked" if is_even_only else uneven
+    stages = "plans of even stages alone, as requested" if is_even_only else uneven
     told = [
         f"network: {report.network}; space: {report.preset}; {stages}",
-        "every operator runs on all cores of its kind, one after another: `dovetail schedule` says what side by side"
-        " would gain",
+        "every operator runs on all cores of its kind, one after another: `dovetail schedule` finds what side by"
+        " side would gain",
         f"all chips are calibrated as {report.question.base.name} is: compare them with each other",
     ]
     base_name = report.question.base.name

@@ -297,7 +297,7 @@ def _plans(record: Record) -> Table:
         if one:
             time = format_s(one["step_s"]) if one["fits"] else "does not fit"
             rows.append((name, time, format_bytes(one["need_bytes"]), one["label"]))
-    return Table(title="Beside plans", columns=("", "step", "memory", "plan"), rows=tuple(rows), align="lrrl")
+    return Table(title="Against plans", columns=("", "step", "memory", "plan"), rows=tuple(rows), align="lrrl")
 
 
 def _parts(record: Record) -> Table:
@@ -309,8 +309,8 @@ def _parts(record: Record) -> Table:
         for one in (*parts, {"part": "step", **sums})
     )
     columns = ("part", "your code", "as a plan", "difference")
-    notes = ("kernels at full clock; communication is what is exposed, and what compute beside it loses",)
-    return Table(title="Your code beside the same plan", columns=columns, rows=rows, align="lrrr", notes=notes)
+    notes = ("kernels at full clock; communication is what is exposed, and what overlapped compute loses",)
+    return Table(title="Your code and the same plan", columns=columns, rows=rows, align="lrrr", notes=notes)
 
 
 def _signed_s(value_s: float) -> str:
@@ -362,7 +362,7 @@ def distributed_processes(found: DistributedOutcome) -> tuple[Process, ...]:
 
 
 def _process_name(one: RankOutcome) -> str:
-    return f"rank {one.rank}" + (f", standing for {one.num_ranks:,}" if one.num_ranks > 1 else "")
+    return f"rank {one.rank}" + (f", the same on {one.num_ranks:,}" if one.num_ranks > 1 else "")
 
 
 def _tracks(rank: RankOutcome) -> list[Track]:

@@ -240,5 +240,5 @@ def traced_steps_table(profile: Profile) -> Table:
         columns=("step", "time", "compute", "collectives", "exposed", "idle"),
         rows=rows,
         align="rrrrrr",
-        notes=(*more, "say the job, by --spec FILE or --model, --cluster and --plan, to see them beside a prediction"),
+        notes=(*more, "give the job by --spec FILE or --model, --cluster and --plan, to compare with a prediction"),
     )

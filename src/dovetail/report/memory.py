@@ -49,7 +49,7 @@ def memory_tables(use: MemoryUse, workload: Workload, plan: Plan) -> Figures:
     columns = ("stage", "layers", *(("recompute",) if has_policies else ()), *KINDS)
     return (
         FigureTable(
-            title=phrase("Memory of a device, {}", symbol),
+            title=phrase("Memory per device, {}", symbol),
             columns=columns,
             align="l" + "r" * len(columns),
             rows=(

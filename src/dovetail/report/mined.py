@@ -167,7 +167,7 @@ def designs_list(report: MinedReport) -> FigureList:
 def rivals_list(report: MinedReport) -> FigureList:
     return FigureList(
         key="hand_tuned",
-        title="Beside chips tuned by hand, evaluated the same way",
+        title="Chips tuned by hand, evaluated the same way",
         items=report.rivals,
         figures=lambda rival: _rival(report, rival),
         notes=(*_ahead(report), *_links(report)),
@@ -319,7 +319,7 @@ def _why_ahead(report: MinedReport, rival: Rival, chip: Figure) -> Part:
     broken, is_base = _broken(report, rival), rival.name == report.base
     if is_base:
         return f"and is {broken}" if broken else "and its own design is not among those looked at"
-    return phrase("{}; {}", OWN, f"it is {broken}" if broken else phrase("to build on it, say --base {}", chip))
+    return phrase("{}; {}", OWN, f"it is {broken}" if broken else phrase("to build on it, pass --base {}", chip))
 
 
 def _links(report: MinedReport) -> Iterator[Phrase]:
@@ -353,7 +353,7 @@ def notes(report: MinedReport) -> tuple[str, ...]:
         brief = plan_in_brief(task.plan)
         is_plain = brief == plan_in_brief(Plan(microbatch=workload.global_batch))
         where = "on one device" + ("" if is_plain else f", {brief}") if task.plan.num_devices == 1 else brief
-        chosen = ", the most in powers of two that fit; --batch says another" if report.chosen_batch else ""
+        chosen = ", the most in powers of two that fit; set --batch to change it" if report.chosen_batch else ""
         found.append(f"{task.name}: {batch}{chosen}; {where}, forward, backward and update")
     found += planned_notes(report.by_planner)
     found += replanned_notes(tuple(task.name for task in report.tasks), report.replanned)
@@ -451,4 +451,4 @@ def partition_label(way: Task) -> str:
     said += [f"microbatch: {plan.microbatch}"]
     said += [f"recompute: {plan.recompute[0]}"] if plan.recompute != ("none",) else []
     where = "one device" if plan.num_devices == 1 else f"{plan.num_devices} devices"
-    return f"on {where} it fits: say plan: {{{', '.join(said)}}} in a spec"
+    return f"on {where} it fits: set plan: {{{', '.join(said)}}} in a spec"

@@ -88,7 +88,7 @@ def op_figures(answer: OpAnswer) -> Figures:
             ),
         ),
         FigureTable(
-            title="beside other models" if answer.others else "",
+            title="against other models" if answer.others else "",
             columns=("model", "time", "against ours", "waits for"),
             align="lrrl",
             rows=(

@@ -242,13 +242,13 @@ def proof(found: Choice) -> tuple[Phrase, ...]:
     plans = Figure("num_plans", tally.num_plans, counted(tally.num_plans, "plan"))
     fitting = Figure("num_fitting", tally.num_fitting, f"{tally.num_fitting:,}")
     evaluated = Figure("num_evaluated", tally.num_evaluated, f"{tally.num_evaluated:,}")
-    counts = phrase("{} with stages alike, all evaluated, {} fit", plans, fitting)
+    counts = phrase("{} with uniform stages, all evaluated, {} fit", plans, fitting)
     if tally.num_evaluated < tally.num_plans:
-        message = "{} with stages alike; {} that a bound does not rule out evaluated, {} fit"
+        message = "{} with uniform stages; {} that a bound does not rule out evaluated, {} fit"
         counts = phrase(message, plans, evaluated, fitting)
     if made.num_bases:
         counts = phrase(
-            "{}; of {} with layers and recompute by stage left open {} cannot be better by a bound, {} were cut anew"
+            "{}; of {} with layers and recompute by stage left open {} cannot be better by a bound, {} were cut again"
             " and have none better, {} are still open",
             counts,
             *proof_counts(found),
@@ -257,7 +257,7 @@ def proof(found: Choice) -> tuple[Phrase, ...]:
         return counts, phrase(BROKEN)
     gap = Figure("gap_frac", found.gap_frac, "0" if found.gap_frac <= 0 else percent(found.gap_frac, 2))
     if found.gap_frac <= 0 and made.is_even_only:
-        message = "optimal in the model by {}, of all plans with stages alike (gap {}); others were not searched"
+        message = "optimal in the model by {}, of all plans with uniform stages (gap {}); others were not searched"
         return counts, phrase(message, objective, gap)
     if found.gap_frac <= 0:
         return counts, phrase("optimal in the model by {}, of all plans of the space (gap {})", objective, gap)
@@ -311,7 +311,7 @@ def of_best(found: Choice, by_place: tuple[tuple[Runnable, ...], ...]) -> tuple[
 
 def _even_notes(found: Choice) -> Iterator[str]:
     if found.proof.is_even_only and found.question.objective.aspect != "time":
-        yield f"by {found.question.objective_name} only plans whose stages are alike were looked at"
+        yield f"by {found.question.objective_name} only plans whose stages are uniform were looked at"
 
 
 def _stage_notes(plan: Plan) -> Iterator[str]:

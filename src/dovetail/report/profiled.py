@@ -147,7 +147,7 @@ def _left_out_table(found: Profiled) -> Table:
 
 
 def _exchanges_table(found: Profiled) -> Table:
-    """Collectives are shown and not compared: a trace does not say what its links are."""
+    """Collectives are shown and not compared: a trace does not state what its links are."""
     rest = found.collectives[NUM_EXCHANGES:]
     more = (f"and {len(rest)} more, {format_s(sum(one.total_s for one in rest), 1)}",) if rest else ()
     return Table(
@@ -164,7 +164,7 @@ def _exchanges_table(found: Profiled) -> Table:
             for one in found.collectives[:NUM_EXCHANGES]
         ),
         align="lrrrr",
-        notes=(*more, "a trace does not say what its links are; dovetail network predicts collectives on yours"),
+        notes=(*more, "a trace does not state what its links are; dovetail network predicts collectives on yours"),
     )
 
 

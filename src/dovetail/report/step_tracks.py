@@ -80,7 +80,7 @@ def _check_length(events: StepEvents, stages: Sequence[int]) -> None:
 
 def _process(outcome: Outcome, events: StepEvents, device: int, stage: int, *, is_one: bool) -> Process:
     alike = outcome.cluster.num_devices // outcome.plan.pipeline_parallel
-    whose = f", standing for {alike:,} alike" if is_one and alike > 1 else ""
+    whose = f", the same on {alike:,}" if is_one and alike > 1 else ""
     name = f"stage {stage}: device {device}{whose}"
     place = outcome.placements[outcome.plan.stage_pools[stage] if outcome.plan.stage_pools else 0]
     return Process(number=device + 1, name=name, tracks=tuple(_tracks(events.stage(stage), place)))

@@ -131,7 +131,7 @@ def written_table(
     versions = len({study.model_version for study in written})
     notes = [f"columns: {', '.join(columns)}"]
     if versions > 1:
-        notes.append(f"numbers of {versions} versions of the model, told apart by model_version: do not compare them")
+        notes.append(f"numbers of {versions} versions of the model (column model_version): do not compare them")
     if left_out:
         notes.append(f"left out: {num_studies(len(left_out))} {OTHER}; --other-versions writes these too")
     title = f"Wrote {counted(num_rows, 'row')} of {num_studies(len(written))} to {file}"

@@ -118,7 +118,7 @@ def library_processes(answer: NetworkAnswer) -> tuple[Process, ...]:
 
 
 def _device_name(device: int, record: Record) -> str:
-    alike = f", standing for {record.num_alike:,} alike" if record.num_alike > 1 else ""
+    alike = f", the same on {record.num_alike:,}" if record.num_alike > 1 else ""
     return f"device {device}{alike}"
 
 

@@ -62,7 +62,7 @@ class StudyRecord:
         sizes = [len(values) for values in self.knobs.values()]
         if len(point) != len(sizes) or any(index >= size for index, size in zip(point, sizes, strict=True)):
             message = f"a row of study {self.key} is at a point that its space of {len(sizes)} knobs does not have"
-            raise InvalidInput(f"{message}; put back a copy of the store, or begin anew with another file", "store")
+            raise InvalidInput(f"{message}; put back a copy of the store, or start again with another file", "store")
 
     def values(self, point: Point) -> dict[str, Any]:
         """What each knob is set to."""

@@ -22,7 +22,7 @@ class Recovery:
     Training waits `stall_s` for each checkpoint to be copied off the device, and `write_s` after that it can be gone
     back to. There is room for one copy: where the last is not written yet, training waits for that first, and then for
     the whole of its own copy. A failure, once in `mtbf_s` at any time, costs what was done since the last checkpoint
-    that was written, and `restart_s`, which a further failure begins anew.
+    that was written, and `restart_s`, which a further failure starts again.
     """
 
     mtbf_s: float

@@ -113,7 +113,7 @@ def host_of(cluster: Cluster) -> Host:
     if isinstance(cluster.host, Host):
         return cluster.host
     way_out = "host: {devices: 8, link: 32 GB/s, memory: 2 TB, memory_bandwidth: 600 GB/s}, with its own figures"
-    raise InvalidInput(f"the plan offloads, and nothing is said of the hosts of {cluster.name}; add {way_out}", "host")
+    raise InvalidInput(f"the plan offloads, and the hosts are not given of {cluster.name}; add {way_out}", "host")
 
 
 def does_offload(plan: Plan | Plans) -> bool:
@@ -127,7 +127,7 @@ def offload_of(sharded: ShardedPlans, table: WorkTable, cluster: Cluster, precis
         return NoOffload()
     if plans.offload_optimizer and precision.entry.matrix_update is not None:
         message = f"how the host updates with {precision.optimizer} is not modelled; leave offload_optimizer out"
-        raise NotModelled(f"{message}, or say optimizer: adam", "offload_optimizer")
+        raise NotModelled(f"{message}, or set optimizer: adam", "offload_optimizer")
     kept_bytes: tuple[FloatArray, ...] = tuple(np.zeros((0, 0)) for _ in graph.blocks)
     if plans.offloads_activations:
         memories, frac = memory_table(sharded, precision).memories, plans.offload_activations_frac

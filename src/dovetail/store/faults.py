@@ -37,7 +37,7 @@ def fault(error: sqlite3.Error | UnicodeDecodeError, path: Path, num_rows: int =
         message = f"another process has been writing to {path} for more than {WAIT_S:g} s; {kept}"
         return InvalidInput(f"{message}; once it has ended, {AGAIN}", "store")
     if name.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN", "SQLITE_PERM", "SQLITE_AUTH")):
-        message = f"{path} cannot be written: it or its folder is read-only, or of somebody else"
+        message = f"{path} cannot be written: it or its folder is read-only, or another user owns it"
         return InvalidInput(f"{message}; allow writing to both, or name another file", "store")
     if name.startswith("SQLITE_IOERR"):
         message = f"{path} cannot be written or read ({name.removeprefix('SQLITE_')}); {kept}"

@@ -54,8 +54,8 @@ def rescue(path: Path, to: Path) -> tuple[Rescued, ...]:
         raise InvalidInput(f"there is no folder {str(to.parent)!r} to save rows in; name a file elsewhere", "--rescue")
     whole = _whole(path)
     if not whole:
-        message = f"nothing of {path} can be saved: no study in it is whole, and rows say nothing without theirs"
-        raise InvalidInput(f"{message}; put back a copy of it, or begin anew with another file", "store")
+        message = f"nothing of {path} can be saved: no study in it is whole, and rows mean nothing without theirs"
+        raise InvalidInput(f"{message}; put back a copy of it, or start again with another file", "store")
     try:
         with writable(to) as new:
             return tuple(_written(Store(new, to), one) for one in whole)

@@ -17,7 +17,7 @@ from dovetail.search.algorithms import Scored
 from dovetail.search.space import Point
 from dovetail.search.study import StudyRecord
 from dovetail.store import version
-from dovetail.store.anew import why_not_the_same
+from dovetail.store.again import why_not_the_same
 from dovetail.store.faults import FAULTS, damaged, fault, watched
 from dovetail.store.file import readable
 from dovetail.store.rows import COLUMNS, DamagedRow, row_of, scored_rows, seed_of
@@ -117,7 +117,7 @@ class Store:
         figures of a row (`Scored.also`) are called `figure_names`, each with its unit at its end.
         """
         text, names, model = _text_of(inputs), json.dumps(figure_names), version.kept_under(kind)
-        self.studies()  # raises where one is damaged: it may be this one, and would be begun anew
+        self.studies()  # raises where one is damaged: it may be this one, and would be begun again
         key = self._kept_before(kind, text, names) or key_of(kind, model, names, text)
         self._begun[key] = self.adopt(key, kind, model, text, names)
         return self._begun[key]
@@ -166,7 +166,9 @@ class Store:
         every = {record.key: record for record in self.studies()}
         found = [key for key in every if key.startswith(said)]
         if len(found) > 1:
-            raise InvalidInput(f"{len(found)} studies of {self.path} begin with {said!r}; say more of its key", "study")
+            raise InvalidInput(
+                f"{len(found)} studies of {self.path} begin with {said!r}; give more of its key", "study"
+            )
         if not found:
             raise InvalidInput(f"no study of {self.path} has the key {said!r}{did_you_mean(said, every)}", "study")
         return every[found[0]]

@@ -27,7 +27,7 @@ class Change:
     """Numbers that moved: an entry under Numbers of CHANGELOG.md, which names it as "physics `version`"."""
 
     version: int
-    what: str  # in a few words, said where a search begins anew because of it
+    what: str  # in a few words, said where a search starts again because of it
     moves: tuple[str, ...] = KINDS  # the kinds of study whose rows are others now; none where only other answers moved
 
 

@@ -212,7 +212,7 @@ class BlockBuilder:
     def block(
         self, *, repeat: int = 1, is_layer: bool = True, boundary_activation_elements: int | None = None
     ) -> Block:
-        """The finished block; it hands on what its input holds unless `boundary_activation_elements` says otherwise."""
+        """The finished block; it hands on what its input holds unless `boundary_activation_elements` is given."""
         mark_needs(self.rows, is_input_data=self.is_input_data)
         for row in self.rows:
             row.is_fused = self.kernels.fuses(row.kind, is_layer=is_layer)

@@ -261,7 +261,7 @@ def _traffic(ops: Ops) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A stretch of the model that occurs `repeat` times: in a row, unless the graph's layer pattern says otherwise.
+    """A stretch of the model that occurs `repeat` times: in a row, unless the graph's layer pattern differs.
 
     `is_layer` marks what a pipeline may cut at and what layer counts count; the others (embedding, head) stay
     with the first or last stage. `boundary_activation_elements` is what each repeat hands on to the next.

@@ -99,7 +99,7 @@ def _wanted(lora: Lora, shape: Transformer, known: set[str]) -> set[str]:
         if named & set(FFN_TARGETS):
             attention = ",".join(ATTENTION_TARGETS)
             message = f"adapters beside experts, as {shape.name} has them, are not modelled"
-            raise NotModelled(f"{message}; say --lora-targets {attention}, or these as targets", "lora.targets")
+            raise NotModelled(f"{message}; pass --lora-targets {attention}, or these as targets", "lora.targets")
         return named
     lacking = sorted(named - known)
     if lacking and ALL_LINEAR not in lora.targets:

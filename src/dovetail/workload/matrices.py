@@ -26,7 +26,7 @@ def are_matrices(ops: Ops, optimizer: Optimizer, *, is_layer: bool) -> BoolArray
     if len(strange):
         kind = OPERATORS[ops.kind[strange[0]]].name
         message = f"how {optimizer.name} updates the weights of a {kind} is not modelled"
-        raise NotModelled(f"{message} ({ops.names[strange[0]]!r}); say optimizer: adam or sgd", "precision.optimizer")
+        raise NotModelled(f"{message} ({ops.names[strange[0]]!r}); set optimizer: adam or sgd", "precision.optimizer")
     kinds = (*_HIDDEN, *_TABLES) if is_all else _HIDDEN
     return np.asarray(has_weight & np.isin(ops.kind, kinds))
 

@@ -29,12 +29,12 @@ class Model:
 
     architecture: Architecture
     family: str
-    seq: int  # positions of one sample unless the user says otherwise; 1 where a sample has no positions
+    seq: int  # positions of one sample unless the user sets it; 1 where a sample has no positions
     sample: str
     published_parameters: float
     source: str
     is_exact: bool = False
-    batch: int = 1024  # samples of one step unless the user says otherwise: a round default, not a published one
+    batch: int = 1024  # samples of one step unless the user sets it: a round default, not a published one
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:

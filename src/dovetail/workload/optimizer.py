@@ -77,17 +77,17 @@ class Precision:
         recipe = recipe_named(name)
         if recipe.dtype != self.compute:
             message = f"the recipe {recipe.name} is for products in {recipe.dtype}; got compute: {self.compute}"
-            raise InvalidInput(f"{message}; say compute: {recipe.dtype}, or leave recipe out", "recipe")
+            raise InvalidInput(f"{message}; set compute: {recipe.dtype}, or leave recipe out", "recipe")
         object.__setattr__(self, "recipe", recipe.name)
 
     def _check_agreement(self) -> None:
         if self.has_master_weights and self.weights == "fp32":
             message = "fp32 weights are their own master copy"
-            raise InvalidInput(f"{message}; say master_weights: false, or narrower weights", "has_master_weights")
+            raise InvalidInput(f"{message}; set master_weights: false, or narrower weights", "has_master_weights")
         if not self.entry.is_momentum_optional and not self.has_momentum:
             without = " or ".join(name for name, each in optimizers.items() if each.is_momentum_optional)
             message = f"only {without} can go without momentum; {self.optimizer} always keeps its moments"
-            raise InvalidInput(f"{message}; leave momentum out, or say optimizer: {without}", "has_momentum")
+            raise InvalidInput(f"{message}; leave momentum out, or set optimizer: {without}", "has_momentum")
         if not self.entry.follows_moments and self.moments != "fp32":
             message = f"the state of {self.optimizer} has dtypes of its own; got moments in {self.moments}"
             raise InvalidInput(f"{message}, so leave moments out", "moments")

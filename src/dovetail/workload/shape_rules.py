@@ -91,9 +91,9 @@ def _check_attention(shape: Transformer) -> None:
         raise InvalidInput(f"rotary_frac must be above 0 and at most 1; got {shape.rotary_frac:g}", "rotary_frac")
     if shape.has_rope and int(shape.head_width * shape.rotary_frac) < 1:
         message = f"rotary_frac={shape.rotary_frac:g} leaves no column of a head of {shape.head_width}"
-        raise InvalidInput(f"{message}; say has_rope: false if nothing turns", "rotary_frac")
+        raise InvalidInput(f"{message}; set has_rope: false if nothing turns", "rotary_frac")
     if shape.latent is not None and shape.rotary_frac != 1:
-        raise InvalidInput("rotary_frac goes with plain attention; of latent attention say rotary_width", "rotary_frac")
+        raise InvalidInput("rotary_frac goes with plain attention; of latent attention set rotary_width", "rotary_frac")
     if shape.window and not shape.is_causal:
         raise InvalidInput(f"window={shape.window} needs causal attention; set window to 0", "window")
 
@@ -107,13 +107,13 @@ def _check_norms(shape: Transformer) -> None:
         raise InvalidInput("num_norms=4 needs is_parallel: false; parallel branches have 1 or 2", "num_norms")
     if shape.num_norms == 4 and (shape.experts is not None or shape.has_dropout):
         with_what = "experts" if shape.experts is not None else "has_dropout"
-        raise NotModelled(f"num_norms=4 together with {with_what} is not modelled; say 2", "num_norms")
+        raise NotModelled(f"num_norms=4 together with {with_what} is not modelled; set 2", "num_norms")
 
 
 def _check_dense_layers(shape: Transformer) -> None:
     if shape.num_dense_layers and shape.mlp_layer_types:
         raise InvalidInput(
-            "num_dense_layers and mlp_layer_types both say which layers are dense; leave one out", "num_dense_layers"
+            "num_dense_layers and mlp_layer_types both set which layers are dense; leave one out", "num_dense_layers"
         )
     if shape.num_dense_layers and shape.experts is None:
         raise InvalidInput("num_dense_layers needs experts; remove it or give experts", "num_dense_layers")

@@ -36,7 +36,7 @@ class Workload:
         require_positive(self, "global_batch", "seq")
         if self.lora.is_used and self.precision.compute in NARROW:
             message = f"adapters beside products in {self.precision.compute} are not modelled"
-            raise NotModelled(f"{message}; say precision: {{compute: bf16}}", "lora")
+            raise NotModelled(f"{message}; set precision: {{compute: bf16}}", "lora")
 
     @property
     def sample(self) -> Sample:

@@ -113,7 +113,7 @@ def test_a_table_of_several_gpus_gives_a_set_each_and_counts_unknown_ones():
     found = prepared(table(text), TableContext())
     assert [each.name for each in found] == ["gemm a100-80gb-sxm", "gemm b200", "gemm h100-sxm"]
     assert {each.promise for each in found} == {"published gemm"}
-    assert found[0].skipped == (("rows of abacus, which no catalogue has; say --chip", 1),)
+    assert found[0].skipped == (("rows of abacus, which no catalogue has; pass --chip", 1),)
     with pytest.raises(InvalidInput, match="no system of this table is in the catalogue: abacus"):
         prepared(table("system,gemm_dtype,m,n,k,latency_ms\nabacus,bfloat16,1,1,1,1\n"), TableContext())
 

@@ -48,7 +48,7 @@ def test_words_of_remat_place_tensors(said: str, places: dict[str, str]) -> None
     ("said", "reason"),
     [
         ("custom: inputs,foo offloaded", "names 'foo', which is no tensor of MaxText's that is known here"),
-        ("custom: inputs,qkv", "tensors must be said to be offloaded, kept or recomputed"),
+        ("custom: inputs,qkv", "tensors must be listed as offloaded, kept or recomputed"),
         ("minimul", "no remat policy is named 'minimul'; did you mean minimal"),
     ],
 )

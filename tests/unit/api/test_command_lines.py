@@ -18,7 +18,7 @@ from dovetail.cli import main
             "no cluster is named '64xh100'; write it as h100x64",
         ),
         ("simulate --model llama3-8b --cluster h100x64 --plan fsdp", "fully sharded data parallelism is zero3"),
-        ("simulate --model llama3-8b --cluster h100x64", "--plan is missing; say --plan auto for the best one"),
+        ("simulate --model llama3-8b --cluster h100x64", "--plan is missing; pass --plan auto for the best one"),
         ("simulate --model meta-llama/Llama-3-8B --cluster h100x64 --tp 8", "nothing is downloaded; name one that"),
         (
             "simulate --model llama3-8b --cluster h100x64 --tp 8 --plan tp=4",
@@ -33,7 +33,10 @@ from dovetail.cli import main
         ),
         ("plan --model llama3-8b --cluster h100x8 --lora 16", "no such option: --lora; here it is --lora-rank"),
         ("plan --model llama3-8b --cluster h100x8 --lora-rank 16 --lora-targets q,v", "did you mean q_proj"),
-        ("plan --model mixtral-8x7b --cluster h100x8 --lora-rank 16", "say --lora-targets q_proj,k_proj,v_proj,o_proj"),
+        (
+            "plan --model mixtral-8x7b --cluster h100x8 --lora-rank 16",
+            "pass --lora-targets q_proj,k_proj",
+        ),
         ("plan --model llama3-8b --cluster h100x8 --rank-by p90", "did you mean 90%?"),
         ("plan --model llama3-8b --cluster h100x8 --fit-probability 0.99", "did you mean 99%?"),
         ("plan --model llama3-8b --cluster h100x8 --seq 8k", "got '8k'; write 8192 or 8000"),
@@ -44,7 +47,7 @@ from dovetail.cli import main
         ("simulate --spec examples/llama3-70b-512xh100.yaml", "a spec file stands alone, without an option before it"),
         ("sweep --model llama3-8b --cluster h100x8 --plan zero3 --over workload.lora.targets=q_proj", "go with a rank"),
         ("network all-reduce --cluster h100x64 --size 1GB", "here it is --topology dgx-h100x64"),
-        ("show H100", "say which: h100-pcie, h100-sxm"),
+        ("show H100", "specify which: h100-pcie, h100-sxm"),
     ],
 )
 def test_a_strangers_line_is_refused_in_one_helpful_line(line, told, capsys):

@@ -65,7 +65,7 @@ def test_a_profile_of_another_chip_is_refused():
 def test_a_profile_that_names_no_chip_is_refused_until_somebody_does(tmp_path):
     file = tmp_path / "trace.json"
     file.write_text(trace(op("aten::mm", 0, 5, 1, [8, 8], [8, 8]), kernel("gemm", 5, 1), device=""))
-    with pytest.raises(InvalidInput, match=r"names no device; say profile: \{file"):
+    with pytest.raises(InvalidInput, match=r"names no device; set profile: \{file"):
         dv.simulate(SPEC, profile=file)
     dv.simulate(SPEC, profile={"file": str(file), "chip": "h200-sxm"})
 

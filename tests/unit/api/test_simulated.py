@@ -103,7 +103,7 @@ def test_auto_with_nothing_that_fits_is_the_plan_that_needs_least():
         ({"model": "gpt2-345"}, "no model is named 'gpt2-345'; did you mean gpt2-345m"),
         ({"cluster": "h10x8"}, "no cluster is named 'h10'; did you mean h100"),
         ({"cluster": "dgx-h10"}, "no cluster is named 'dgx-h10'; did you mean dgx-h100"),
-        ({"cluster": "h100x8", "devices": 16}, "h100x8 is 8 devices, and 16 are asked for"),
+        ({"cluster": "h100x8", "devices": 16}, "h100x8 is 8 devices, and 16 are requested"),
         ({"plan": {"tpp": 2}}, "tpp"),
         ({"plan": {"tp": 3}}, "plan"),
         ({"plan": Plan(tensor_parallel=2)}, "8"),

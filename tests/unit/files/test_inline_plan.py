@@ -47,7 +47,7 @@ def test_names_and_files_are_no_lines(name):
     ("text", "message"),
     [
         ("tp=8,tensor_parallel=4", "tensor_parallel is given twice, as tp and tensor_parallel; keep one"),
-        ("tp=8,gbs=512", "'gbs' is no decision of a plan; say --global-batch"),
+        ("tp=8,gbs=512", "'gbs' is no decision of a plan; use --global-batch"),
         ("=8", "a decision is KEY=VALUE, as in tp=8; got '=8'"),
         ("tp=", "tensor_parallel needs its value, as in tensor_parallel=8"),
         ("tp=8,sp=perhaps", "sequence_parallel must be true or false; got 'perhaps'"),

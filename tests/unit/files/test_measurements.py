@@ -140,7 +140,7 @@ def test_what_was_not_written_by_validate_is_no_result(tmp_path):
         load_results(written(tmp_path, '{"holds": true, "notes": []}', "r.json"))
     good = json.dumps(RESULTS | {"recorded": "2026-01-01", "commit": "abc"})
     assert "recorded on 2026-01-01 at commit abc" in load_results(written(tmp_path, good, "r.json"))["notes"][0]
-    with pytest.raises(InvalidInput, match=r"a trace of a profiler.*; say --profile FILE"):
+    with pytest.raises(InvalidInput, match=r"a trace of a profiler.*; pass --profile FILE"):
         load_results(written(tmp_path, '{"traceEvents": []}', "r.json"))
 
 
@@ -180,7 +180,7 @@ def test_results_agree_with_themselves(tmp_path, bar, score, results, told):
 
 def test_nothing_is_written_over_unasked_nor_half(tmp_path):
     file = written(tmp_path, "old", "c.yaml")
-    with pytest.raises(InvalidInput, match="exists; say --force"):
+    with pytest.raises(InvalidInput, match="exists; pass --force"):
         check_writable(file, is_forced=False)
     check_writable(file, is_forced=True)
     with pytest.raises(InvalidInput, match="is a folder"):

@@ -54,7 +54,7 @@ def test_two_links_one_way_each_are_no_link_given_twice(tmp_path):
     ("text", "told"),
     [
         (f"{RING},foo", "cannot read 'foo'"),
-        ("ring:8@", "says no bandwidth and latency"),
+        ("ring:8@", "gives no bandwidth and latency"),
         ("ring:8@50GB/s,,500ns", "nothing between two commas"),
         (f"{RING} x ", "nothing after the last x"),
         (f"{RING} x", "nothing after the last x"),

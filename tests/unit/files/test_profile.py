@@ -129,7 +129,7 @@ def test_a_collective_has_the_larger_side_of_its_message(profile):
     )
     [one] = found.collectives
     assert (one.name, one.message_bytes, one.num_ranks, found.num_ranks) == ("reduce_scatter", 1600, 8, 16)
-    assert found.left_out[0].why == "the trace does not say the size of its message"
+    assert found.left_out[0].why == "the trace does not state the size of its message"
 
 
 def test_without_kernels_an_operator_has_all_of_its_call_and_others_what_is_left(profile):

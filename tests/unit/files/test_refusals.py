@@ -306,13 +306,13 @@ def test_a_named_plan_for_other_devices_says_for_how_many_and_how_to_change_it()
         load_plan("phaze-opt-350m", load_workload("llama3-8b"), load_cluster("dgx-h100"))
     line = "phaze-opt-350m is a plan for 1,020 devices, and there are 1,024; give the cluster 1020 devices"
     assert str(error.value) == line
-    with pytest.raises(InvalidInput, match=r"or say plan: {base: phaze-gpt2-xl, data_parallel: 18}"):
+    with pytest.raises(InvalidInput, match=r"or set plan: {base: phaze-gpt2-xl, data_parallel: 18}"):
         load_plan("phaze-gpt2-xl", load_workload("llama3-8b"), load_cluster("gb200-nvl72"))
 
 
 def test_a_dtype_the_chip_has_no_rate_for_is_told_with_those_it_has(refusal):
     old = f"{{chip: v100-32gb-sxm, {NETWORK}}}"
     assert refusal(cluster=old) == (
-        "v100-32gb-sxm has no peak rate for bf16, only for fp16, fp32; say precision: {compute: fp16} in the workload,"
+        "v100-32gb-sxm has no peak rate for bf16, only for fp16, fp32; set precision: {compute: fp16} in the workload,"
         " or --compute fp16 (spec.yaml:1: workload.precision.compute)"
     )

@@ -138,7 +138,7 @@ def test_a_base_may_be_given_failures_alone(read, cluster):
             "interval must be best, a time such as '30 min', or a number of steps such as '500 steps'; got 'fast'",
         ),
         ("checkpoint: {write: 1 s, interval: 0 steps}", "interval must be at least 1 step; got 0"),
-        ("checkpoint: {write: 1 s, copy: 1 s}", "copy is of asynchronous checkpoints; say asynchronous: true"),
+        ("checkpoint: {write: 1 s, copy: 1 s}", "copy is of asynchronous checkpoints; set asynchronous: true"),
         ("checkpoint: {write: 1 s, staging: 1 GB/s}", "staging is of asynchronous checkpoints"),
         ("slow_devices: {speed: 0.1}", "speed must be from 0.25 to 1; got 0.1; count a slower one among the failures"),
         ("slow_devices: {speed: 1.5}", "speed must be from 0.25 to 1; got 1.5; 1 is the pace of the others"),

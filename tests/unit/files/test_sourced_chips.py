@@ -144,7 +144,7 @@ def test_the_source_of_a_die_does_not_speak_for_what_is_implied(write):
             "technology must be one of HBM2, HBM2e, HBM3, HBM3e, GDDR6, GDDR6X, GDDR7",
         ),
         ("source: roadmap", "source: 7", "a source says in words where a figure comes from; got 7"),
-        ("source: roadmap", "note: x", "beside value stands its source, and nothing else; got 'note'"),
+        ("source: roadmap", "note: x", "value goes with its source, and nothing else; got 'note'"),
         ("what: die area, ", "", "what is missing"),
         ("process: 5 nm", "process: 5 nm\ndie: {hbm_generation: HBM2}", "hbm.technology and die.hbm_generation say"),
         ("process: 5 nm", "process: 5 nm\ndie: {node: 14 nm}", "energies are estimated on 3 nm, 4 nm"),

@@ -26,7 +26,7 @@ def test_headroom_replaces_the_reserve_of_gpus_and_tpus_alike():
         cluster = clusters[name].build(clusters[name].default_devices)
         roomy = cluster.with_headroom(0.1)
         assert roomy.usable_bytes == pytest.approx(0.9 * cluster.chip.visible_bytes)
-        assert dict(roomy.chip.sources)["hbm_reserve_frac"] == "the headroom that was asked for"
+        assert dict(roomy.chip.sources)["hbm_reserve_frac"] == "the requested headroom"
         assert replace(roomy.chip, hbm_reserve_frac=cluster.chip.hbm_reserve_frac, sources=()) == replace(
             cluster.chip, sources=()
         )

@@ -171,7 +171,7 @@ def test_torchtitan_keeps_gathered_inputs_where_others_gather_again() -> None:
     [
         ({"offload_activations_frac": 1.5}, "from 0 to 1; got 1.5"),
         ({"framework": "deepsped"}, "did you mean deepspeed"),
-        ({"recompute_layers": (3,)}, "say recompute: full"),
+        ({"recompute_layers": (3,)}, "set recompute: full"),
         ({"recompute": ("full",), "recompute_layers": (3, 4)}, "give 1, or 1 per stage: 1"),
         ({"recompute": ("full",), "recompute_layers": (-1,)}, "must not be negative"),
     ],

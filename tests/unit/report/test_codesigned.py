@@ -237,7 +237,7 @@ def test_even_stages_that_were_asked_for_are_said_and_leave_nothing_open_by_ener
     some = report(metric="tokens/J")
     cases = tuple(replace(case, is_even_only=True) for case in some.question.cases)
     message = " ".join(notes(replace(some, question=replace(some.question, cases=cases))))
-    assert "plans of even stages alone, as asked" in message
+    assert "plans of even stages alone, as requested" in message
     assert "uneven" not in message
     assert "uneven plans of" in " ".join(notes(some))
     wide_open = replace(some, found=replace(some.found, bound=some.found.best.loss / 2))

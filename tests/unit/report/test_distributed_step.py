@@ -86,7 +86,7 @@ def test_parts_of_the_code_and_of_the_same_plan_add_up_to_their_steps(whole: Cod
     parts = whole.record["parts"]
     assert sum(one["code_s"] for one in parts) == pytest.approx(whole.record["step_s"])
     assert sum(one["plan_s"] for one in parts) == pytest.approx(whole.record["same_plan"]["step_s"])
-    assert "Your code beside the same plan" in text_of(whole.tables)
+    assert "Your code and the same plan" in text_of(whole.tables)
 
 
 def test_the_page_has_the_sentence_and_the_key_figures(whole: CodeJob) -> None:
@@ -152,7 +152,7 @@ def test_a_padded_vocabulary_does_not_make_another_model() -> None:
 
 def test_streams_are_tracks_and_a_recorded_rank_is_a_process() -> None:
     [process] = distributed_processes(distributed_step(STEP, CLUSTER, QUICK))
-    assert process.name == "rank 0, standing for 64"
+    assert process.name == "rank 0, the same on 64"
     assert [track.name for track in process.tracks] == ["compute", "nccl"]
     names = [one.name for one in process.tracks[1].slices]
     assert names == ["all-gather", "all-gather", "reduce-scatter"]

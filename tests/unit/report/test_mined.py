@@ -65,7 +65,7 @@ def test_a_chip_ahead_beyond_a_limit_is_no_advice_and_the_base_is_not_advised_as
     assert small["nvdla-like"].endswith("links; it is beyond the area limit")
     assert not any("--base" in line for line in small.values())
     assert "its own design is not among those looked at" in large["tpuv2-like"]
-    assert large["nvdla-like"].endswith("say --base nvdla-like")
+    assert large["nvdla-like"].endswith("pass --base nvdla-like")
 
 
 def test_a_gain_over_a_chip_beyond_the_limits_says_so():
@@ -110,10 +110,10 @@ def test_how_far_a_design_is_behind_is_said_as_what_a_sample_takes_more():
 @pytest.mark.parametrize(
     ("plan", "words"),
     [
-        (Plan(microbatch=1), "on one device it fits: say plan: {microbatch: 1} in a spec"),
+        (Plan(microbatch=1), "on one device it fits: set plan: {microbatch: 1} in a spec"),
         (
             Plan(tensor_parallel=2, sequence_parallel=True, data_parallel=4, zero_stage=1, recompute=("full",)),
-            "on 8 devices it fits: say plan: {tensor_parallel: 2, data_parallel: 4, sequence_parallel: true,"
+            "on 8 devices it fits: set plan: {tensor_parallel: 2, data_parallel: 4, sequence_parallel: true,"
             " zero_stage: 1, microbatch: 1, recompute: full} in a spec",
         ),
     ],

@@ -31,7 +31,7 @@ def test_an_outcome_is_told_in_five_tables(outcome):
     assert titles(outcome) == [
         "llama3-8b on 16 x h100-sxm",
         "Where the time goes, on a device of stage 3",
-        "Memory of a device, GiB",
+        "Memory per device, GiB",
         "What limits it",
         "What this assumes",
     ]
@@ -40,7 +40,7 @@ def test_an_outcome_is_told_in_five_tables(outcome):
 def test_an_infeasible_plan_is_told_with_its_levers(infeasible):
     assert titles(infeasible) == [
         "Does not fit: llama3-70b on 64 x h100-sxm",
-        "Memory of a device, GiB",
+        "Memory per device, GiB",
         "What would make it fit",
         "What this assumes",
     ]
@@ -155,7 +155,7 @@ def test_memory_is_said_in_a_unit_that_suits_the_fullest_stage(outcome, num_byte
     stages = tuple(replace(stage, weights_bytes=num_bytes, **empty) for stage in outcome.memory.stages)
     use = replace(outcome.memory, stages=stages)
     table = table_of(memory_tables(use, outcome.workload, outcome.plan)[0])
-    assert table.title == f"Memory of a device, {symbol}"
+    assert table.title == f"Memory per device, {symbol}"
     assert max(len(cell) for row in table.rows for cell in row) < 10
 
 

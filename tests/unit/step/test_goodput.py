@@ -249,7 +249,7 @@ def test_a_job_that_never_gets_on_is_an_answer():
 
 
 def test_llama_3s_failures_leave_the_nine_tenths_that_its_paper_reports():
-    """arXiv:2407.21783, section 3.3.4: over 90 % effective training time; it does not say how long restarts took.
+    """arXiv:2407.21783, section 3.3.4: over 90 % effective training time; it does not state how long restarts took.
 
     5.7 TB at the 2 TB/s of its storage (section 3.3.1); restarts of ten minutes as MegaScale's (arXiv:2402.15627) leave
     some room for planned interruptions.

@@ -1,4 +1,4 @@
-"""The graph of a workload is made once for whoever asks, and anew once entries were withdrawn."""
+"""The graph of a workload is made once for whoever asks, and again once entries were withdrawn."""
 
 from __future__ import annotations
 

@@ -45,9 +45,9 @@ def test_what_is_said_is_kept():
 @pytest.mark.parametrize(
     ("said", "where", "way_out"),
     [
-        ({"has_momentum": False}, "has_momentum", "say optimizer: sgd"),
-        ({"weights": "fp32", "has_master_weights": True}, "has_master_weights", "say master_weights: false"),
-        ({"compute": "fp32", "has_master_weights": True}, "has_master_weights", "say master_weights: false"),
+        ({"has_momentum": False}, "has_momentum", "set optimizer: sgd"),
+        ({"weights": "fp32", "has_master_weights": True}, "has_master_weights", "set master_weights: false"),
+        ({"compute": "fp32", "has_master_weights": True}, "has_master_weights", "set master_weights: false"),
         ({"weights": "tf32"}, "weights", "in memory it is fp32"),
         ({"gradients": "tf32"}, "gradients", "in memory it is fp32"),
         ({"moments": "tf32"}, "moments", "in memory it is fp32"),

@@ -158,7 +158,7 @@ def test_tensors_are_kept_in_one_order_and_what_is_formed_again_is_left_out() ->
     [
         ("out_porj=offload", "no tensor of a layer is named 'out_porj'; did you mean out_proj?"),
         ("out_proj=hots", "out_proj is device, offload or remat; got 'hots'"),
-        ("out_proj=device,out_proj=offload", "out_proj is said twice: device and offload; keep one"),
+        ("out_proj=device,out_proj=offload", "out_proj is given twice: device and offload; keep one"),
         ("minimul", "no recompute policy is named 'minimul'; did you mean minimal"),
     ],
 )

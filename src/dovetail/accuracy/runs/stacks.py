@@ -136,7 +136,7 @@ def _unstated(row: Row) -> str:
     if row.says("source", *FP8_STACKS) and not row.says("gpu", "TPU"):
         return "bf16" if row.says("gpu", "A100") else "fp8"  # an A100 has no 8-bit dtype to train in
     if row.says("framework", "torchtitan"):
-        return "bf16"  # training.mixed_precision_param is bfloat16 unless a configuration says otherwise
+        return "bf16"  # training.mixed_precision_param is bfloat16 unless a configuration changes it
     raise NotModelled("incomplete: precision not given")
 
 
@@ -206,7 +206,7 @@ def _composer(row: Row) -> Stack:
     is_fp8 = row.says("precision", "fp8")
     casts = row.says("notes", "mode DEFAULT")  # shards are gathered in fp32, and autocast casts them
     precision = replace(COMPOSER.precision, compute="fp8" if is_fp8 else "bf16", has_autocast_weights=casts)
-    # estimate: the tables in mode DEFAULT, made anew after those in PURE, are of PyTorch 2.1: recompute stops early
+    # estimate: the tables in mode DEFAULT, made again after those in PURE, are of PyTorch 2.1: recompute stops early
     return replace(COMPOSER, precision=precision, kernels="eager" if casts else COMPOSER.kernels)
 
 

@@ -24,7 +24,7 @@ from dovetail.workload.optimizer import Precision
 from dovetail.workload.training import training_graph
 from dovetail.workload.transformer import Transformer
 
-MICROBATCHES = (1, 2, 4, 8)  # tried where a publisher does not say which
+MICROBATCHES = (1, 2, 4, 8)  # tried where a publisher does not state which
 READ_OFF = "figure_approx"  # quality of rows that were read off a figure
 NUM_GRAPHS = 64  # kept: a publisher runs one model on many clusters
 UNSTATED = ("micro_batch",)  # what a row may lack and still be compared, apart from the complete ones

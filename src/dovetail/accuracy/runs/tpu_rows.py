@@ -160,7 +160,7 @@ def policy_of(said: str) -> str:
             places += [f"{tensor}={PLACE_WORDS[last]}" for name in waiting for tensor in _tensors(name, said)]
             waiting = []
     if waiting or not places:
-        raise NotModelled(f"remat is {shown(said)}: tensors must be said to be offloaded, kept or recomputed")
+        raise NotModelled(f"remat is {shown(said)}: tensors must be listed as offloaded, kept or recomputed")
     return canonical(",".join(places))
 
 

@@ -19,8 +19,8 @@ def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, 
     if given.cluster is None:
         product = given.chip.name if given.chip is not None else rows.products[0]
         if not product:
-            ask = "say --chip or --cluster, or add a line such as '# platform: H100'"
-            raise InvalidInput(f"the log does not say which GPUs ran; {ask}", measurements.shown)
+            ask = "pass --chip or --cluster, or add a line such as '# platform: H100'"
+            raise InvalidInput(f"the log does not state which GPUs ran; {ask}", measurements.shown)
         try:
             nearest_platform(product)
         except NotModelled as error:

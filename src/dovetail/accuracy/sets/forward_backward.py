@@ -113,7 +113,7 @@ def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, 
         if row is None:
             left_out[f"rows of {model[:40]}, which is not modelled"] += 1
         elif not name:
-            left_out[f"rows of {device[:40]}, which no catalogue has; say --chip"] += 1
+            left_out[f"rows of {device[:40]}, which no catalogue has; pass --chip"] += 1
     places: dict[str, list[int]] = defaultdict(list)
     for place, (row, name) in enumerate(zip(rows, names, strict=True)):
         if row is not None and name:

@@ -33,7 +33,7 @@ def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, 
         rows = np.array([name == system for name in systems])
         name = SYSTEMS.get(system.lower(), system.lower().replace("_", "-"))
         if given.chip is None and name not in chips:
-            skipped.append((f"rows of {system[:40]}, which no catalogue has; say --chip", int(rows.sum())))
+            skipped.append((f"rows of {system[:40]}, which no catalogue has; pass --chip", int(rows.sum())))
             continue
         table = measurements.where(rows)
         chip = given.chip if given.chip is not None else chips[name]()

@@ -179,9 +179,7 @@ def studies(
     *,
     study: Annotated[
         "str",
-        Option(
-            "One study, by the beginning of its key: all it was asked by, every row checked, and the best rows.", "KEY"
-        ),
+        Option("One study, by the beginning of its key: its question, every row checked, and the best rows.", "KEY"),
     ] = "",
     top: Annotated[
         "SupportsIndex | None", Option("How many rows of --study to show; 10, if left out.", "N", COUNT)

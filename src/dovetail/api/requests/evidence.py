@@ -42,11 +42,9 @@ def validate(
     ],
     chip: Annotated[
         "ChipLike",
-        Option(
-            "A chip: name, the beginning of one such as h200, or a file. Otherwise as the table says.", "NAME", VALUE
-        ),
+        Option("A chip: name, the beginning of one such as h200, or a file. Otherwise as in the table.", "NAME", VALUE),
     ] = "",
-    dtype: Annotated["str", Option("Of every row, whatever the table says.", "DTYPE")] = "",
+    dtype: Annotated["str", Option("Of every row, whatever the table has.", "DTYPE")] = "",
     cases: Annotated[
         "str | PathLike[str]",
         Option("The Python file with the configurations that a table of steps names; read, not run.", "FILE", TEXT),
@@ -93,7 +91,9 @@ def validate(
     ] = (),
     all: Annotated[
         "bool",
-        Option("One page: every set, speeds beside other tools and gaps, measured now; takes some minutes.", kind=FLAG),
+        Option(
+            "One page: every set, speeds against other tools and gaps, measured now; takes some minutes.", kind=FLAG
+        ),
     ] = False,
     progress: "Tell | bool" = False,
 ) -> "Validation":

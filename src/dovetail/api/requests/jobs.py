@@ -153,7 +153,7 @@ Dp = Annotated["Decision", _decision("Data parallel degree; what fills the clust
 Cp = Annotated["Decision", _decision("Context parallel degree.")]
 Ep = Annotated["Decision", _decision("Expert parallel degree.")]
 Etp = Annotated["Decision", _decision("Expert tensor parallel degree.")]
-Sp = Annotated["bool | None", Option("Sequence parallelism beside tensor parallelism.", kind=SWITCH, no_form=NOT_YET)]
+Sp = Annotated["bool | None", Option("Sequence parallelism with tensor parallelism.", kind=SWITCH, no_form=NOT_YET)]
 Vpp = Annotated["Decision", _decision("Chunks of layers per stage: virtual pipeline, interleave.")]
 Zero = Annotated["Decision", _decision("ZeRO stage: 0, 1, 2 or 3.")]
 Microbatch = Annotated["Decision", _decision("Samples of a microbatch.")]

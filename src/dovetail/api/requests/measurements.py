@@ -39,7 +39,7 @@ def measure(
     ],
     out: Annotated[
         "str | PathLike[str]",
-        Option("The folder of the tables; rows that stand there are kept, and only others measured.", "FOLDER", TEXT),
+        Option("The folder of the tables; rows found there are kept, and only others measured.", "FOLDER", TEXT),
     ] = "measured",
     quick: Annotated["bool", Option("About a quarter of the rows, spread over each table.", kind=FLAG)] = False,
     only: Annotated[

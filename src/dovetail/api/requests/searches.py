@@ -35,7 +35,7 @@ EXACT = "exact"  # by bounds, to a proof
 AXES = "throughput,area,power,cost"
 
 NOT_YET = "pages search to a proof, with what the space has"
-OF_SERVER = "whoever starts the explorer says it"
+OF_SERVER = "the person who starts the explorer sets it"
 METRIC = Option("What to be best by: throughput, perf/tdp, tokens/J or $/token.", "NAME", form="Best by")
 Workers = Annotated[
     "SupportsIndex | None",
@@ -81,7 +81,7 @@ Network = Annotated[
 ]
 Devices = Annotated[
     "SupportsIndex | None",
-    Option("How many devices there are; as many as the space says, if left out.", "N", COUNT, form="Devices"),
+    Option("How many devices there are; as many as the space gives, if left out.", "N", COUNT, form="Devices"),
 ]
 Endpoint = Annotated[
     "str",
@@ -158,7 +158,7 @@ def mine(
     devices: Annotated[
         "SupportsIndex | None",
         Option(
-            "Ask the planner for the best plan on so many chips of the base, in a torus; for a job without a plan.",
+            "Find the best plan on this many chips of the base, in a torus; for a job without a plan.",
             "N",
             COUNT,
         ),
@@ -190,7 +190,7 @@ def mine(
         Option("How many of the best designs of each kind of stage to choose from; 10, by default.", "N", COUNT),
     ] = None,
     replan: Annotated[
-        "bool", Option("Say too which plan the planner would choose on the best chip.", kind=FLAG)
+        "bool", Option("Report also which plan the planner would choose on the best chip.", kind=FLAG)
     ] = False,
     budget: Annotated[
         "SupportsIndex | None",
@@ -275,13 +275,15 @@ def codesign(
     sensitivity: Annotated[
         "bool | None",
         Option(
-            "Say what binds and what more would buy; left out, where that takes a moment.", kind=SWITCH, no_form=NOT_YET
+            "Report what binds and what more would gain; by default where that is quick.",
+            kind=SWITCH,
+            no_form=NOT_YET,
         ),
     ] = None,
     per_model_best: Annotated[
         "bool",
         Option(
-            "Of several models, also search for each one alone, and say how much slower than its own best it is.",
+            "Of several models, also search for each one alone, and report how much slower than its own best it is.",
             kind=FLAG,
             old_flag="--own-best",
             no_form="a page is of one model",

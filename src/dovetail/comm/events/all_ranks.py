@@ -21,7 +21,7 @@ from dovetail.comm.events.recording import Recorder
 from dovetail.comm.events.routing import routes, switch_links
 from dovetail.comm.events.schedules import Ints, Level, Round
 
-_MOST_CACHED = 1 << 21  # link numbers kept in all; all-to-alls beyond that are routed anew each time
+_MOST_CACHED = 1 << 21  # link numbers kept in all; all-to-alls beyond that are routed again each time
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -26,7 +26,7 @@ def critical_visits(timeline: Timeline) -> tuple[Visit, ...]:
 
 
 def visit_label(timeline: Timeline, visit: Visit) -> str:
-    """A phase as people say it: chunk 2, reduce-scatter in x."""
+    """A phase as people write it: chunk 2, reduce-scatter in x."""
     task, chunk, number = visit
     phase = timeline.phases[task][chunk][number]
     return f"chunk {chunk}, {phase.collective} in {phase.dimension}"

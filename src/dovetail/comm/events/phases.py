@@ -132,7 +132,7 @@ class Phases:
         if len(blocks) == 1:  # a plugin's: its algorithm says what it does in one dimension, nobody what in several
             return [(blocks[0], what, payload_bytes)]
         message = f"{what!r} is simulated in one dimension at a time; got {len(blocks)} of them"
-        raise NotModelled(f"{message}; name one with --dims, or ask the closed engine", task.name)
+        raise NotModelled(f"{message}; name one with --dims, or use the closed engine", task.name)
 
     def _phase(self, task: Collective, block: Block, what: str, payload_bytes: float) -> Phase:
         rows, root = self._rooted(task, block) if what in _ROOTED else (self.rows(task, block), 0)

@@ -11,7 +11,7 @@ from dovetail.comm.one_collective import CollectiveJob, group_rows
 from dovetail.comm.trace.nodes import Rank, TraceNode, Traces
 from dovetail.errors import InvalidInput, NotModelled
 
-FREE_BYTES_PER_TICK = 1e12  # style: no limit is asked for, and a file must say one: a sum of 1 GiB costs 3 ps
+FREE_BYTES_PER_TICK = 1e12  # style: no limit is asked for, and a file must have one: a sum of 1 GiB costs 3 ps
 POLICIES = {"fifo": "FIFO", "lifo": "LIFO"}
 
 
@@ -48,7 +48,7 @@ def _check_sayable(job: CollectiveJob) -> None:
     elif job.endpoint.name:
         problem = f"ASTRA-sim's files have no endpoint {job.endpoint.name}"
     elif not job.network.graph.is_uniform:
-        problem = "the links of a dimension are alike in ASTRA-sim; leave slow and broken ones away"
+        problem = "the links of a dimension are identical in ASTRA-sim; leave out slow and broken ones"
     elif job.groups and job.algorithms:
         problem = "a system file names algorithms by dimension, not for groups; leave --algorithm away"
     elif job.algorithms and job.collective.replace("-", "_") not in COLLECTIVES:

@@ -108,7 +108,7 @@ def _timing(traces: Traces, system: AstraSystem, num_per_dim: Sequence[int]) -> 
 
 def _run(node: TraceNode, rank: int) -> int:
     if node.kind in ("load", "store") and not node.duration_s:
-        raise NotModelled("a load or store must say its duration; remote memories are not modelled", at(rank, node))
+        raise NotModelled("a load or store must state its duration; remote memories are not modelled", at(rank, node))
     return round(node.duration_s / TICK_S)
 
 

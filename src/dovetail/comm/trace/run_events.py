@@ -172,7 +172,7 @@ def _node(node: TraceNode, rank: int, after: tuple[str, ...], traces: Traces, nu
 
 def _duration_s(node: TraceNode, rank: int) -> float:
     if node.kind in ("load", "store") and not node.duration_s:
-        raise NotModelled("a load or store must say its duration; remote memories are not modelled", at(rank, node))
+        raise NotModelled("a load or store must state its duration; remote memories are not modelled", at(rank, node))
     return node.duration_s if node.kind != "collective" else 0.0
 
 

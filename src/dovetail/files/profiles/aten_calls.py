@@ -55,7 +55,7 @@ class Call:
     def flag(self, index: int, what: str) -> bool:
         word = self.values[index] if index < len(self.values) else ""
         if word not in ("True", "False"):
-            raise NotOurs(f"the trace does not say {what}")
+            raise NotOurs(f"the trace does not state {what}")
         return word == "True"
 
     def wholes(self, index: int) -> Dims:
@@ -64,7 +64,7 @@ class Call:
         try:
             return tuple(int(part) for part in word.strip("[]").split(","))
         except ValueError:
-            raise NotOurs("the trace does not say its stride, padding and groups") from None
+            raise NotOurs("the trace does not state its stride, padding and groups") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

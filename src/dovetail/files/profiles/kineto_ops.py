@@ -20,7 +20,7 @@ from dovetail.hardware.measured import LeftOut, MeasuredExchange, MeasuredOp, Pr
 
 _BETWEEN = "a copy between host and device"
 _NO_CALLER = "launched by no operator of the trace"
-_NO_MESSAGE = "the trace does not say the size of its message"
+_NO_MESSAGE = "the trace does not state the size of its message"
 MAX_NAME = 100
 T = TypeVar("T")
 

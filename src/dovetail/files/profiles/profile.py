@@ -112,6 +112,6 @@ def _check_holds(profile: Profile) -> None:
     if not profile.left_out:
         raise InvalidInput("the trace holds no operator; profile with ProfilerActivity.CPU, and .CUDA on a GPU")
     if any(one.why == NO_SHAPES for one in profile.left_out):
-        raise InvalidInput(f"the trace does not say what its operators are: {NO_SHAPES}")
+        raise InvalidInput(f"the trace does not state what its operators are: {NO_SHAPES}")
     first = ", ".join(f"{one.name} ({one.why})" for one in profile.left_out[:3])
     raise InvalidInput(f"no operator of the trace is one of ours; it has {first}")

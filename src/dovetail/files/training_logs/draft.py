@@ -70,7 +70,7 @@ def count_in(text: str) -> int:
 def assume_eager(draft: Draft) -> None:
     """Kernels of a framework that runs whatever module it is given: PyTorch's own, as far as the log says nothing."""
     draft.describe("workload", attention="flash-2", kernels="eager")
-    draft.notes.append("kernels are taken to be PyTorch's own: eager, with FlashAttention-2; --spec says otherwise")
+    draft.notes.append("kernels are taken to be PyTorch's own: eager, with FlashAttention-2; set --spec to override")
 
 
 @dataclass(slots=True)

@@ -78,7 +78,7 @@ def _take_run(line: Line, found: dict[str, float], num_steps: int, evaluation_s:
     runtime_s, rate = found["train_runtime"], found.get("train_steps_per_second", 0.0)
     steps = num_steps or (round(runtime_s * rate) if runtime_s * rate > 0 else 0)
     if not (steps > 0 and runtime_s > evaluation_s):
-        return draft.cannot_read(line, "it does not say how many steps the run had")
+        return draft.cannot_read(line, "it does not state how many steps the run had")
     draft.is_whole_run = True
     draft.notes.append(WHOLE_RUN)
     return draft.took(line, steps, {"step_s": (runtime_s - evaluation_s) / steps}, num_steps=steps)

@@ -65,7 +65,7 @@ def _take_run(line: Line, closing: dict[str, Any], state: dict[str, Any], evalua
     steps = state.get("max_steps") or state.get("global_step")
     runtime_s = _number(closing, "train_runtime")
     if type(steps) is not int or not runtime_s > evaluation_s:
-        return draft.cannot_read(line, "it does not say how many steps the run had, or how long it took")
+        return draft.cannot_read(line, "it does not state how many steps the run had, or how long it took")
     draft.is_whole_run = True
     draft.notes.append(WHOLE_RUN)
     return draft.took(line, steps, {"step_s": (runtime_s - evaluation_s) / max(1, steps)}, num_steps=max(1, steps))

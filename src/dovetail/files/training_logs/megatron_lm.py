@@ -50,7 +50,7 @@ def read(lines: list[Line], draft: Draft) -> None:
 def _take_step(line: Line, draft: Draft) -> None:
     steps, time = list(STEP_LINE.finditer(line.text)), _TIME.search(line.text)
     if len(steps) != 1:
-        what = "two ranks wrote into one another" if steps else "it does not say its iteration"
+        what = "two ranks wrote into one another" if steps else "it does not state its iteration"
         return draft.cannot_read(line, what)
     if time is None or not time[3]:
         return draft.cannot_read(line, "it ends before its elapsed time per iteration")

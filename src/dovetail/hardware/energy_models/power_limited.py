@@ -28,7 +28,7 @@ GH100_ENERGY = EnergyCosts(
 )
 SUSTAINED_POWER_RATIO = 0.85  # of what the limit leaves above idle: the rest is SRAM and HBM
 POWER_LIMITED_SOURCE = (
-    "estimate: tensor energy as if large GEMMs met the power limit at the rate they are said to hold; HBM and "
+    "estimate: tensor energy as if large GEMMs met the power limit at the rate they are stated to hold; HBM and "
     "idle share of TDP as measured on the H200; vector energy scaled from it by node (Stillmaker & Baas 2017)"
 )
 COUNTED = (

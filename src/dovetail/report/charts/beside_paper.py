@@ -84,7 +84,7 @@ def _layout(rows: Sequence[BesidePaper], off: BesidePaper) -> Figure:
 
 def _table(rows: Sequence[BesidePaper]) -> Table:
     return Table(
-        title="Ours beside the paper's",
+        title="Ours and the paper's",
         columns=("", "ours", "paper", "ratio", ""),
         rows=tuple(
             (

@@ -103,7 +103,7 @@ def memory_by_job(jobs: Sequence[ComparedJob]) -> tuple[Chart, ...]:
                 "layout": layout(
                     barmode="overlay",
                     height=110 + 34 * len(labels),
-                    xaxis=axis("memory of a device", rangemode="tozero", tickformat="~s", ticksuffix="B"),
+                    xaxis=axis("memory per device", rangemode="tozero", tickformat="~s", ticksuffix="B"),
                     yaxis={"type": "category", "autorange": "reversed", "automargin": True},
                 ),
             },

@@ -34,4 +34,4 @@ def estimates(answer: OpAnswer) -> tuple[Chart, ...]:
         align="lrl",
     )
     alt = f"{furthest[0]} is furthest from this model's {format_s(answer.time_s, 2)}: {format_s(furthest[1], 2)}."
-    return (Chart(name="estimates", title="Beside other models", alt=alt, figure=figure, table=table),)
+    return (Chart(name="estimates", title="Against other models", alt=alt, figure=figure, table=table),)

@@ -129,7 +129,7 @@ def floorplan_of(chip: Chip) -> Floorplan:
 def _area(chip: Chip) -> Area:
     """By component; raises where the chip has its area by another model, which would be another sum."""
     if chip.die.area_model != BY_COMPONENT:
-        raise NotModelled(f"the area of {chip.name} is told by {chip.die.area_model}, which has no such parts")
+        raise NotModelled(f"the area of {chip.name} comes from {chip.die.area_model}, which has no such parts")
     return silicon(inventory(chip))
 
 

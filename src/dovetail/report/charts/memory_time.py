@@ -1,4 +1,4 @@
-"""Memory of a device over one step: what it always holds, and activations of the microbatches that are in flight."""
+"""Memory per device over one step: what it always holds, and activations of the microbatches that are in flight."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryTrack:
-    """Memory of a device of one stage from the beginning of a step to its end."""
+    """Memory per device of one stage from the beginning of a step to its end."""
 
     stage: int
     moments: tuple[Moment, ...]
@@ -216,7 +216,7 @@ def _layout(track: MemoryTrack, limit: float, symbol: str, scale_bytes: float) -
         showlegend=True,
         shapes=[line],
         xaxis=axis("since the step began", tickformat="~s", ticksuffix="s", range=[0.0, track.end_s]),
-        yaxis=axis(f"memory of a device, {symbol}", range=[0.0, most]),
+        yaxis=axis(f"memory per device, {symbol}", range=[0.0, most]),
     )
 
 
@@ -235,7 +235,7 @@ def _table(shown: Sequence[Moment], use: MemoryUse, scale_bytes: float, symbol: 
         for label, one in (("first", shown[0]), ("fullest", fullest), ("update", shown[-1]))
     )
     return Table(
-        title=f"Memory of a device, {symbol}",
+        title=f"Memory per device, {symbol}",
         columns=("", "from", "in flight", *(LABELS.get(kind, kind) for kind in kinds), "in all"),
         rows=rows,
         align="l" + "r" * (len(kinds) + 3),

@@ -78,7 +78,7 @@ def megatron_deepspeed_shape(shape: Transformer, workload: Workload) -> Iterator
         if experts.width != shape.ffn_width:
             yield Missing(f"experts of width {experts.width}", f"all layers share ffn-hidden-size {shape.ffn_width}")
         yield from _unsaid_experts(experts, {"num_experts", "num_experts_per_token", "width"})
-    yield from left_out(shape, "the fork's own is used; see its arguments for what it can be told")
+    yield from left_out(shape, "the fork's own is used; see its arguments for what it accepts")
     yield from unsaid(shape, _BASIC, _NO_FLAG)
 
 

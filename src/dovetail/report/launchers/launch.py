@@ -229,7 +229,7 @@ def _hosts(cluster: Cluster) -> tuple[int, int]:
 def host_note(cluster: AnyCluster) -> str:
     num_hosts, per_host = hosts(cluster)
     chips = " or ".join(chip.name for chip in chips_of(cluster))
-    return f"for {counted(num_hosts, 'host')} of {per_host} {chips}; say other numbers where hosts differ"
+    return f"for {counted(num_hosts, 'host')} of {per_host} {chips}; change these where hosts differ"
 
 
 def torchrun(cluster: AnyCluster) -> tuple[Flag, ...]:
@@ -246,7 +246,7 @@ def decoder_of(workload: Workload, framework: str) -> Transformer:
     shape = workload.model.architecture
     if isinstance(shape, Transformer) and shape.is_causal and not shape.num_encoder_layers and shape.head == "lm":
         return shape
-    what = "captured, which says no sizes by name" if isinstance(shape, Captured) else "not a transformer"
+    what = "captured, which has no sizes by name" if isinstance(shape, Captured) else "not a transformer"
     if isinstance(shape, Transformer):
         what = "an encoder and a decoder" if shape.num_encoder_layers else "an encoder"
     raise NotModelled(f"launching {framework} is written for decoders, and {shape.name} is {what}; name a decoder")

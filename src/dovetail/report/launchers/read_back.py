@@ -46,7 +46,7 @@ def read_back(text: str, workload: Workload, cluster: AnyCluster) -> ReadBack:
     again = launcher(trained, cluster, run)
     for told, written in _differences(found, again):
         raise InvalidInput(
-            f"the text says {told!r}, and what was read of it would be written {written!r}", "launch_text"
+            f"the text has {told!r}, and what was read of it would be written {written!r}", "launch_text"
         )
     return ReadBack(framework=found.framework, version=version, workload=trained, plan=run)
 

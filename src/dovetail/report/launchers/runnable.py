@@ -105,7 +105,7 @@ def runnable_notes(
 def _sentence(one: Runnable, objective_name: str) -> str:
     if one.refusal:
         return f"{one.framework} cannot run the best plan: {one.refusal}"
-    untold = f"; not told, and not counted: {_listed(one.not_expressed)}" if one.not_expressed else ""
+    untold = f"; not passed on, and not counted: {_listed(one.not_expressed)}" if one.not_expressed else ""
     if not one.differs:
         return f"{one.framework} can run the best plan{untold}"
     cost = f" {one.costs[0].words};" if one.costs else ""

@@ -16,6 +16,6 @@ def launch_page(launch: Launch, differing: tuple[str, ...] = ()) -> Page:
         told = Table(title="Where it differs from the plan", notes=(*differing, *missing))
         sections.append(Section(title=told.title, tables=(told,)))
     verdict = (
-        "It says all of the plan." if not missing else f"{len(missing)} of the plan's choices it has no words for."
+        "It expresses the whole plan." if not missing else f"{len(missing)} of the plan's choices it cannot express."
     )
     return Page(title=title, sentence=verdict, sections=tuple(sections))

@@ -35,7 +35,7 @@ def op_page(answer: OpAnswer) -> Page:
         asked=(("Operator", f"{answer.kind}, {answer.phase}: {answer.what}"), ("Chip", answer.chip)),
         sections=(
             *((Section(title="Under the roofs of the chip", charts=_roof(answer)),) if _roof(answer) else ()),
-            *((Section(title="Beside other models", charts=estimates(answer), tables=tuple(more)),) if more else ()),
+            *((Section(title="Against other models", charts=estimates(answer), tables=tuple(more)),) if more else ()),
             Section(title="Every figure", tables=(head,), is_folded=bool(_roof(answer))),
         ),
     )

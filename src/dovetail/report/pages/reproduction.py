@@ -25,7 +25,7 @@ def reproduction_page(record: Record, tables: tuple[Table, ...]) -> Page:
         title=tables[0].title,
         sentence=f"{paper} again: {verdict}{counted}.",
         sections=(
-            *((Section(title="Ours beside the paper's", charts=(beside_paper(rows),)),) if rows else ()),
+            *((Section(title="Ours and the paper's", charts=(beside_paper(rows),)),) if rows else ()),
             *((Section(title="Sweeps and iterations", charts=sweeps),) if sweeps else ()),
             *(Section(title=table.title, tables=(table,)) for table in tables),
         ),

@@ -22,7 +22,7 @@ DIFFERENCES = (
     " The paper's NPU must have computed much faster against its network than its stated parameters say.",
     "One scale meets two numbers per workload, so that one of the two tests anything. DLRM's is hardly determined:"
     " 0.5 to 1.0 and 1.3 to 1.65 all meet both, so that no scale (1.0) would do, with a worse average.",
-    "GNMT's sentence length is the catalogue's, 50; the paper does not say its own.",
+    "GNMT's sentence length is the catalogue's, 50; the paper does not state its own.",
     "The improved DLRM loop gains nothing here: the exchange it does not wait for is already hidden.",
     "Power is 9 % low. Area meets the paper as one constant, the share of an SRAM macro that is cells, was set so.",
 )

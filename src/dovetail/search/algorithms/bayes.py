@@ -82,7 +82,7 @@ def features(space: Space, points: list[Point]) -> FloatArray:
 
 
 class _Learner:
-    """A Gaussian process fitted anew each time; the length of its kernel only every so often."""
+    """A Gaussian process fitted again each time; the length of its kernel only every so often."""
 
     def __init__(self) -> None:
         self._length, self._num_asked = 0.0, 0

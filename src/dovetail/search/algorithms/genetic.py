@@ -9,7 +9,7 @@ from dovetail.search.space import Point, Space
 
 NUM_ALIVE = 20  # estimate: ConfuciuX fine-tunes with small populations
 ELITE_FRAC = 0.2
-MUTATE_FRAC = 0.3  # of children: a knob drawn anew
+MUTATE_FRAC = 0.3  # of children: a knob drawn again
 STEP_FRAC = 0.5  # of children: a knob turned a step, its local mutation
 
 

@@ -41,7 +41,7 @@ def question_again(facts: Mapping[str, Any]) -> JointQuestion:
         for name in names:
             if name not in registry:
                 message = f"{name} is a {kind} of a file, and a store keeps no files"
-                raise InvalidInput(f"{message}; ask the same question again with its spec")
+                raise InvalidInput(f"{message}; run it again with its spec")
     rule, base = str(facts["rule"]), chips[str(facts["base"]["name"])]()
     question = JointQuestion(
         cases=tuple(_case(case) for case in facts["cases"]),
@@ -55,7 +55,7 @@ def question_again(facts: Mapping[str, Any]) -> JointQuestion:
     )
     again = question_facts(question, metric=str(facts["metric"]), network=str(facts["network"]), rule=rule)
     if any(facts.get(name) != value for name, value in again.items()):
-        raise InvalidInput("this study is of a model or chip that the catalogue has otherwise; ask its question again")
+        raise InvalidInput("this study is of a model or chip that the catalogue has otherwise; run it again")
     return question
 
 

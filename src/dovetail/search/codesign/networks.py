@@ -125,7 +125,7 @@ for _kind in (
     NetworkKind(
         name="switch-cpo",
         code=6,
-        summary="a fat tree of switches over co-packaged optics, which nobody has published a price of",
+        summary="a fat tree of switches over co-packaged optics, which has no published price",
         build=switched,
         has_switches=True,
         parts=NetworkParts(needed=CO_PACKAGED_OPTICS),

@@ -28,7 +28,7 @@ from dovetail.workload.graph import BoolArray, FloatArray, IntArray
 from dovetail.workload.workload import Workload
 
 CLOSE_FRAC = 1e-9  # style: a tolerance, of what the base takes; sums in another order differ by less
-NO_PRICE = "nobody has published a price of some part of this network; leave dollars out, or take another network"
+NO_PRICE = "some part of this network has no published price; leave dollars out, or take another network"
 Systems = dict[str, FloatArray]
 Rule = Callable[[Systems], BoolArray]  # which systems of a space are part of it
 

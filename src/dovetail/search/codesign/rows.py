@@ -185,7 +185,7 @@ def _bound_and_figures(row: Scored) -> tuple[float, tuple[float, ...]]:
 
 def _not_ours(row: Scored) -> InvalidInput:
     message = f"the row of point {shown(' '.join(map(str, row.point)))} holds no score of a system"
-    return InvalidInput(f"{message}; put back a copy of the store, or begin anew with another file", "store")
+    return InvalidInput(f"{message}; put back a copy of the store, or start again with another file", "store")
 
 
 def _plan(written: dict[str, Any]) -> Plan:

@@ -89,7 +89,7 @@ class Scorer:
     def plan_set(self, case: int, links: float, num_devices: int, endpoint: int, kind: int = AS_ASKED) -> PlanSet:
         """Of a case on a network, as `network_of` has it; some plan must cut it for that."""
         found = self.plan_set_or_unshardable(case, links, num_devices, endpoint, kind)
-        assert isinstance(found, PlanSet), f"{found} has no plans to be asked about"
+        assert isinstance(found, PlanSet), f"{found} has no plans to score"
         return found
 
     def plan_set_or_unshardable(
@@ -259,7 +259,7 @@ class Scorer:
         plans = self.plan_set(case, *network_of(system)).plans
         if not 0 <= plan < len(plans):
             message = f"the plan of a row must be one of {len(plans):,}; got number {plan:.4g}"
-            raise InvalidInput(f"{message}; put back a copy of the store, or begin anew with another file", "store")
+            raise InvalidInput(f"{message}; put back a copy of the store, or start again with another file", "store")
         return plans.plan(plan)
 
     def built(self, point: Point) -> Built:

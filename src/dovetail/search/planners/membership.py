@@ -13,7 +13,7 @@ _DEGREES = ("tensor_parallel", "context_parallel", "pipeline_parallel", "data_pa
 
 
 def holds(space: PlanSpace, plan: Plan, *, is_even_only: bool, framework: str = PLAIN) -> bool:
-    """Whether `space` holds `plan`, which can run; with `is_even_only`, only such plans whose stages are alike.
+    """Whether `space` holds `plan`, which can run; with `is_even_only`, only such plans whose stages are uniform.
 
     Layers and the policy of each stage are free otherwise. Choices that change nothing are not told apart: a schedule
     of one stage, an exchange or a ZeRO stage of one rank, the order of axes of one device. Plans of a search run by

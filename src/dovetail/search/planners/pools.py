@@ -41,7 +41,7 @@ from dovetail.workload.workload import Workload
 
 MAX_POOLS = 4  # whose orders are tried: 24
 TABLE_ELEMENTS = 2**20  # style: a count; of one table of times, so that tables stay small
-PLAN_BATCH = 32  # cut anew together, before the next look at the best
+PLAN_BATCH = 32  # cut again together, before the next look at the best
 OPTIONS_AT_ONCE = 2**17  # style: a count; of their stages by layers, so that the options of deep models stay small
 SLACK = 1.15  # of the least pace: at first, stages are asked about as many layers as they then can hold
 # Base plans done, of how many, the plans found so far, and the seconds that none is below.
@@ -75,7 +75,7 @@ def search_plans_on_pools(
 ) -> PlanSearchResult:
     """The `num_best` best plans of `space`, and how far from the best possible the first may be.
 
-    Of base plans that may beat the best, `num_refined` at the most are cut anew.
+    Of base plans that may beat the best, `num_refined` at the most are cut again.
     """
     graph = workload.training_graph()
     _check(graph, cluster, space, objective)
@@ -100,9 +100,9 @@ def _check(graph: Graph, cluster: HeterogeneousCluster, space: PlanSpace, object
     where = "clusters of several pools"
     if objective.aspect != "time":
         message = f"for {where} plans are found by time alone"
-        raise NotModelled(f"{message}; ask for time, tokens/s or tokens/s/$", "--objective")
+        raise NotModelled(f"{message}; use time, tokens/s or tokens/s/$", "--objective")
     if len(layer_blocks(graph)) != 1:
-        raise NotModelled(f"plans for {where} are found where all layers are alike; write a plan and simulate it")
+        raise NotModelled(f"plans for {where} are found where all layers are equal; write a plan and simulate it")
     check_depth(graph, "write a plan and simulate it")
     if len(cluster.pools) > MAX_POOLS:
         raise NotModelled(f"plans are found for up to {MAX_POOLS} pools; got {len(cluster.pools)}; join some", "pools")
@@ -243,7 +243,7 @@ def _batches(job: PoolJob, bases: PoolBasePlans, rows: IntArray) -> Iterator[Int
 
 
 def _together(job: PoolJob, bases: PoolBasePlans, rows: IntArray) -> IntArray:
-    """The first of `rows`: as many as are cut anew at once."""
+    """The first of `rows`: as many as are cut again at once."""
     batch = rows[:PLAN_BATCH]
     num_options = np.cumsum(bases.plans.pipeline_parallel[batch]) * job.graph.num_layers
     return batch[: max(1, int((num_options <= OPTIONS_AT_ONCE).sum()))]

@@ -100,8 +100,8 @@ def _chip_usd(chip: Chip) -> float:
     try:
         return float(price(chip).total_usd)
     except DovetailError as error:
-        message = f"what {chip.name} costs cannot be told: {error.message}"
-        raise NotModelled(f"{message}; describe its die, or ask for another objective", "--objective") from None
+        message = f"what {chip.name} costs is not modelled: {error.message}"
+        raise NotModelled(f"{message}; describe its die, or choose another objective", "--objective") from None
 
 
 def choice(question: Question, found: PlanSearchResult) -> Choice | NothingFits:

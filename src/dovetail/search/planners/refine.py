@@ -1,4 +1,4 @@
-"""Plans with uneven stages, best first: base plans whose bound is below the best plan so far get their stages cut anew.
+"""Plans with uneven stages, best first: stages are cut again where a base plan's bound is below the best plan.
 
 A base plan is a plan without its layers by stage and its recompute. Of its plans those are searched that hold a layer
 or more in every chunk and, on every stage, recompute what makes it fastest among all that memory allows: one policy,

@@ -206,7 +206,7 @@ def _alone_s(ops: Ops, chip: Chip, held: OccupiedResources, setting: Setting) ->
 
 
 def _tensor_s(ops: Ops, chip: Chip, held: OccupiedResources, setting: Setting) -> FloatArray:
-    """Attention (its blocks need no cluster) and the rarer products, on the units left, tiled anew."""
+    """Attention (its blocks need no cluster) and the rarer products, on the units left, tiled again."""
     num_units = chip.tensor.num_units
     columns = _columns(chip, num_units - held.num_units, held)
     tiled_s = cost_table(ops, columns, setting).compute_s[:, 0]
@@ -223,7 +223,7 @@ def _tensor_s(ops: Ops, chip: Chip, held: OccupiedResources, setting: Setting) -
 def _product_s(ops: Ops, chip: Chip, held: OccupiedResources, setting: Setting) -> FloatArray:
     """Products: tile and split as the library picks them for the whole chip, run on the clusters left.
 
-    A compiler maps them anew onto the arrays left.
+    A compiler maps them again onto the arrays left.
     """
     whole = chip_columns((chip,))
     if whole.are_arrays:

@@ -91,7 +91,7 @@ def _said(policy: str) -> dict[str, str]:
                 f"{tensor} is {' or '.join((', '.join(PLACES[:-1]), PLACES[-1]))}; got {place!r}", "recompute"
             )
         if kept.setdefault(tensor, place) != place:
-            raise InvalidInput(f"{tensor} is said twice: {kept[tensor]} and {place}; keep one", "recompute")
+            raise InvalidInput(f"{tensor} is given twice: {kept[tensor]} and {place}; keep one", "recompute")
     return {
         tensor: place for tensor, place in kept.items() if place != REMAT and (tensor, place) != (LAYER_INPUT, DEVICE)
     }

@@ -60,7 +60,7 @@ def model_from_config(config: Mapping[str, Any], name: str) -> Model:
     _note_quantisation(fields)
     fields.refuse_the_rest()
     if shape.seq > DEFAULT_SEQ:
-        fields.notes.append(f"the config allows {shape.seq:,} positions; {DEFAULT_SEQ:,} unless seq says otherwise")
+        fields.notes.append(f"the config allows {shape.seq:,} positions; {DEFAULT_SEQ:,} unless seq is set")
     return Model(
         architecture=shape.transformer,
         family=model_type,

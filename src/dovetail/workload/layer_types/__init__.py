@@ -1,7 +1,7 @@
 """Types of layers that one transformer can mix, by the names that Hugging Face's `layer_types` has.
 
 A type says what a layer of it has, as a change to the transformer's own shape; save a file here and it is found. Which
-layers are of which type is the transformer's layer pattern: run lengths that begin anew until all layers have a type.
+layers are of which type is the transformer's layer pattern: run lengths that start again until all layers have a type.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ class Optimizer:
 
     def launched_by(self, framework: str) -> LaunchName | NotOffered:
         """What `framework` calls it."""
-        unknown = NotOffered(why=f"nothing is said of it for {framework}", source="")
+        unknown = NotOffered(why=f"it is not given for {framework}", source="")
         return self.launch.get(framework, unknown)
 
     @property

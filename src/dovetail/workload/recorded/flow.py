@@ -69,7 +69,7 @@ class Flow:
         self.index()
 
     def index(self) -> None:
-        """Makes up anew who makes and who reads each value; to be called once nodes have changed."""
+        """Makes up again who makes and who reads each value; to be called once nodes have changed."""
         self._gone: dict[int, Node] = {}  # taken by patterns; held, so that no other node gets the identity of one
         self._replaced: dict[int, Node] = {}
         self.maker: dict[int, Node] = {output: node for node in self.nodes for output in node.outputs}

@@ -90,7 +90,7 @@ FOREACH = (
 
 
 def _foreach(op: DispatchedOp) -> Launched:
-    """Every list is read; one is written, in place or anew; norms write a number a tensor."""
+    """Every list is read; one is written, in place or again; norms write a number a tensor."""
     found = [one for one in tensors(op) if one.num_elements]
     if not found:
         return ()

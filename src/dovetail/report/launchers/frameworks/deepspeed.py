@@ -58,8 +58,8 @@ NAME = "DeepSpeed"
 VERSIONS = {"0.19": "keys of DeepSpeed 0.19"}
 MEGATRON_VERSION = "arguments of Megatron-DeepSpeed's main branch"
 CONFIG_NAME = "ds_config.json"
-OWN_SCRIPT = "train.py stands for your own script: it builds the model and calls deepspeed.initialize"
-STAND_INS = "data, tokenizer, learning rate and steps stand in for a timing run; put your own in their place"
+OWN_SCRIPT = "train.py is a placeholder for your script: it builds the model and calls deepspeed.initialize"
+STAND_INS = "data, tokenizer, learning rate and steps are placeholders for a timing run; replace them"
 HOSTS = "HOSTS names the hosts, with spaces between, as ssh reaches them; the launcher runs on one of them"
 _NUM_BUCKET = int(500 * MEGA)  # elements; the default of deepspeed/runtime/zero/config.py, 5e8
 _NUM_PREFETCH = int(50 * MEGA)  # elements; the default of deepspeed/runtime/zero/config.py, 5e7
@@ -174,7 +174,7 @@ def _own_script(workload: Workload, plan: Plan) -> Iterator[Part]:
     yield from missing
     yield Setting(("optimizer", "type"), named.name)
     yield Setting(("optimizer", "params", "lr"), float(LEARNING_RATE))
-    yield Missing("the model", "train.py stands for your own script")
+    yield Missing("the model", "train.py is a placeholder for your script")
     policy, counts = heaviest_recompute(plan), plan.recompute_layers
     if policy != "none":
         layers = f" of {max(counts)} layers" if counts else ""

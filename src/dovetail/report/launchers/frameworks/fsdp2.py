@@ -50,8 +50,8 @@ NAME = "FSDP2"
 VERSIONS = {"1.15": "keys of accelerate 1.15, fsdp_version 2"}
 CONFIG_NAME = "accelerate.yaml"
 OWN_SCRIPT = (
-    "train.py stands for your own script: it builds the model from its config.json, prepares it with Accelerator and"
-    " trains; what follows its name is for it to read"
+    "train.py is a placeholder for your script: it builds the model from its config.json, prepares it with"
+    " Accelerator and trains; it reads the arguments after its name"
 )
 _SECTION = "parallelism_config"
 _METHODS = {"gather": "allgather", "ring": "alltoall"}  # the second shifts parts round
@@ -146,7 +146,7 @@ def _sharding(plan: Plan) -> Iterator[Setting | Missing]:
         instead = (("offload_activations_frac", 0.0),)
         yield Missing("offload_activations_frac", "activations stay on the device", instead)
     if not plan.overlap.data and plan.data_parallel > 1:
-        yield Missing("overlap.data false", "FSDP always runs beside compute", (("overlap.data", True),))
+        yield Missing("overlap.data false", "FSDP always overlaps with compute", (("overlap.data", True),))
 
 
 def _degrees(plan: Plan) -> Iterator[Setting | Missing]:
@@ -201,7 +201,7 @@ def _script(workload: Workload, plan: Plan) -> Iterator[Part]:
     yield flag("--learning-rate", LEARNING_RATE)
     yield flag("--steps", NUM_TIMED_STEPS)
     yield from adapter_flags(workload)
-    yield Missing("the model", "train.py stands for your own script")
+    yield Missing("the model", "train.py is a placeholder for your script")
 
 
 def _rules(plans: Plans, _: Workload) -> BoolArray:

@@ -59,7 +59,7 @@ _STARTS = {
     "0.2": ("maxtext.trainers.pre_train.train", "maxtext/configs/base.yml"),
     "2025": ("MaxText.train", "MaxText/configs/base.yml"),
 }
-NOTE = "dataset, learning rate and steps stand in for a timing run; put your own in their place"
+NOTE = "dataset, learning rate and steps are placeholders for a timing run; replace them"
 START = "one process on every host runs this; TPU slices find each other by themselves"
 _MODELS = {  # configs/models
     "llama2-7b": "llama2-7b",
@@ -178,7 +178,7 @@ def _degrees(plan: Plan) -> Iterator[Flag | Missing]:
         yield Missing(message, "weights are sharded over what experts leave of data parallelism", (("zero_stage", 0),))
     elif plan.zero_stage in (1, 2):
         message = f"zero_stage {plan.zero_stage}, written as zero_stage 3"
-        yield Missing(message, "weights, gradients and state are sharded alike", (("zero_stage", 3),))
+        yield Missing(message, "weights, gradients and state are sharded the same way", (("zero_stage", 3),))
     if plan.context_parallel > 1 and plan.context_comm_type != "gather":
         message = f"context_comm_type {plan.context_comm_type}, written as gather"
         yield Missing(message, "keys and values are gathered", (("context_comm_type", "gather"),))
@@ -270,7 +270,7 @@ def _optimizer(precision: Precision) -> Iterator[Flag | Missing]:
 
 def _overlaps(plan: Plan) -> Iterator[Missing]:
     """XLA's scheduler decides what runs beside what."""
-    why = "XLA runs collectives beside products wherever it can"
+    why = "XLA overlaps collectives with products wherever it can"
     for name, degree in (("data", "data_parallel"), ("context", "context_parallel"), ("pipeline", "pipeline_parallel")):
         if getattr(plan, degree) > 1 and not getattr(plan.overlap, name):
             yield Missing(f"overlap.{name} false", why, ((f"overlap.{name}", True),))

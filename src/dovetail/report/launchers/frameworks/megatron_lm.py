@@ -51,7 +51,7 @@ from dovetail.workload.workload import Workload
 
 NAME = "Megatron-LM"
 VERSIONS = {"0.16": "arguments of Megatron Core 0.16"}
-NOTE = "data, tokenizer, learning rate and steps stand in for a timing run; put your own in their place"
+NOTE = "data, tokenizer, learning rate and steps are placeholders for a timing run; replace them"
 _CONTEXT_TYPES = {"gather": "all_gather", "ring": "p2p", "all-to-all": "a2a"}
 
 
@@ -95,7 +95,7 @@ def _check(shape: Transformer, workload: Workload, plan: Plan) -> None:
         raise InvalidInput(f"{message} with pipeline_parallel={plan.pipeline_parallel}; use zero_stage 1", "zero_stage")
     if shape.experts is not None and tp > 1 and not plan.sequence_parallel:
         message = f"Megatron-LM trains experts under tensor_parallel={tp} with sequence parallelism only"
-        raise InvalidInput(f"{message}; say sequence_parallel: true", "sequence_parallel")
+        raise InvalidInput(f"{message}; set sequence_parallel: true", "sequence_parallel")
     if plan.expert_parallel > 1 and workload.precision.compute == "fp16":
         raise InvalidInput("Megatron-LM has no expert parallelism in fp16; compute in bf16", "expert_parallel")
     num_microbatches = plan.num_microbatches(workload.global_batch)
@@ -113,7 +113,7 @@ def _degrees(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
         if plan.context_comm_type != "all-to-all" and plan.overlap.context != (plan.context_comm_type == "ring"):
             instead = (("overlap.context", plan.context_comm_type == "ring"),)
             message = f"overlap.context {str(plan.overlap.context).lower()}"
-            yield Missing(message, "a ring runs beside attention, and a gather before it", instead)
+            yield Missing(message, "a ring overlaps with attention, and a gather runs before it", instead)
     if plan.sequence_parallel and plan.tensor_parallel > 1:
         yield flag("--sequence-parallel")
     if plan.expert_parallel > 1:
@@ -198,7 +198,7 @@ def _overlaps(shape: Transformer, plan: Plan) -> Iterator[Flag | Missing]:
     if plan.pipeline_parallel == 1:
         return
     if overlap.pipeline and plan.interleave == 1:
-        why = "transfers run beside compute in interleaved 1F1B only"
+        why = "transfers overlap with compute in interleaved 1F1B only"
         yield Missing("overlap.pipeline", why, (("overlap.pipeline", False),))
     elif not overlap.pipeline and plan.interleave > 1:
         yield from _exposed_transfers(plan)

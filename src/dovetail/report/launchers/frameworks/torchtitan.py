@@ -62,7 +62,7 @@ VERSIONS = {
     "0.3.0": "arguments of TorchTitan 0.3",
     TOML_VERSION: "keys of the 0.2 job configuration, the last one in TOML",
 }
-NOTE = "dataset, learning rate and steps stand in for a timing run; put your own in their place"
+NOTE = "dataset, learning rate and steps are placeholders for a timing run; replace them"
 FLAVORS = {  # torchtitan/models/*/__init__.py
     "llama3-8b": ("llama3", "8B"),
     "llama3-70b": ("llama3", "70B"),
@@ -163,7 +163,7 @@ def _settings(shape: Transformer, workload: Workload, plan: Plan) -> Iterator[Se
         message = f"expert_tensor_parallel {plan.expert_tensor_parallel}, written as 1"
         yield Missing(message, why, (("expert_tensor_parallel", 1),))
     if plan.dispatcher != ALL_TO_ALL and plan.expert_parallel > 1:
-        why = "which all-to-all is used stands in the model's configuration"
+        why = "which all-to-all is used is set in the model's configuration"
         yield Missing(f"dispatcher {plan.dispatcher}, written as {ALL_TO_ALL}", why, (("dispatcher", ALL_TO_ALL),))
     yield from _overlaps(plan)
     yield from _whole_recompute(plan)
@@ -174,7 +174,7 @@ def _settings(shape: Transformer, workload: Workload, plan: Plan) -> Iterator[Se
     yield Setting(("compile", "enable_async_tensor_parallel"), is_asynchronous)
     yield from _precision(workload.precision, plan)
     if workload.precision.compute == "fp8" and shape.name not in FLOAT8_CONFIGS:
-        why = "float8 stands in the model's configuration, as a converter"
+        why = "float8 is set in the model's configuration, as a converter"
         yield wide_products(workload.precision, why)
     else:
         yield from _scaling(workload.precision, has_blocks=False)
@@ -361,9 +361,9 @@ def _overlaps(plan: Plan) -> Iterator[Missing]:
         why = "its all-to-all is waited for, except in DualPipeV"
         yield Missing("overlap.expert", why, (("overlap.expert", False),))
     if not overlap.data and plan.data_parallel > 1:
-        yield Missing("overlap.data false", "FSDP and DDP always run beside compute", (("overlap.data", True),))
+        yield Missing("overlap.data false", "FSDP and DDP always overlap with compute", (("overlap.data", True),))
     if not overlap.pipeline and plan.pipeline_parallel > 1:
-        why = "transfers always run beside compute"
+        why = "transfers always overlap with compute"
         yield Missing("overlap.pipeline false", why, (("overlap.pipeline", True),))
 
 

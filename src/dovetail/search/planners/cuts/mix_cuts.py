@@ -32,7 +32,7 @@ from dovetail.step.pipelines import schedule_name
 from dovetail.workload.graph import BoolArray, FloatArray, Graph, IntArray
 
 MAX_CUTS = 65_536  # that are looked at to prove that none is faster
-MAX_PATTERNS = 256  # of where kinds may end; plans with more are not cut anew
+MAX_PATTERNS = 256  # of where kinds may end; plans with more are not cut again
 _TIME_TOLERANCE = 1e-9  # of the pace that leaves room for a stage: a low that rounds above it is no proof
 
 
