@@ -24,7 +24,7 @@ from torch.distributed.tensor.parallel import (
 
 SCALE = int(os.environ.get("JOB_SCALE", "1"))  # how many times as wide and long
 NUM_HEADS = int(os.environ.get("JOB_HEADS", "8"))
-WIDTH, HEADS, INNER, VOCAB, SEQ, BATCH, STEPS = 64 * SCALE, NUM_HEADS, 128 * SCALE, 96 * SCALE, 16 * SCALE, 2, 4
+WIDTH, HEADS, INNER, VOCAB, SEQ, BATCH, STEPS = 64 * SCALE, NUM_HEADS, 128 * SCALE, 96 * SCALE, 16 * SCALE, 2, 3
 
 
 def device_type() -> str:

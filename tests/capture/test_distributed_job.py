@@ -29,6 +29,7 @@ from dovetail.workload.dispatched import (
     DistributedStep,
     RankStep,
 )
+from tests.once import computed_once, made_once
 
 HERE = Path(__file__).parent
 JOBS = HERE / "distributed_jobs.py"
@@ -40,7 +41,8 @@ COMPARED = (
 
 @cache
 def recorded(name: str, world_size: int = 4) -> DistributedStep:
-    return recorded_job(JobTarget(name=f"{JOBS}:{name}"), world_size, gpus_per_node=8)
+    target = JobTarget(name=f"{JOBS}:{name}")
+    return computed_once(f"job-{name}-{world_size}", lambda: recorded_job(target, world_size, gpus_per_node=8))
 
 
 def script(tmp_path: Path, text: str) -> JobTarget:
@@ -62,26 +64,22 @@ def collectives(name: str, kind: str, world_size: int = 4) -> list[DispatchedOp]
 @pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, list[tuple[str, int, list[int]]]]]:
     """The calls of each of 4 processes that really run, over gloo."""
-    folder = tmp_path_factory.mktemp("gloo")
+    folder = made_once(tmp_path_factory, "gloo", run_for_real)
+    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(4)]
+
+
+def run_for_real(folder: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    processes = []
-    for rank in range(4):
-        more = {
-            "RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": 4, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
-            "OMP_NUM_THREADS": 1, "CALLS_OUT": folder / f"{rank}.json",
-        }  # fmt: skip
-        environment = os.environ | {name: str(value) for name, value in more.items()}
-        with (folder / f"{rank}.log").open("w") as log:
-            processes.append(
-                subprocess.Popen(
-                    [sys.executable, str(HERE / "gloo_run.py"), *COMPARED], env=environment, stdout=log, stderr=log
-                )
-            )
-    for rank, process in enumerate(processes):
-        assert process.wait(timeout=300) == 0, (folder / f"{rank}.log").read_text()[-2000:]
-    return [json.loads((folder / f"{rank}.json").read_text()) for rank in range(4)]
+    ran = subprocess.run(
+        [sys.executable, str(HERE / "gloo_run.py"), str(folder), str(port), *COMPARED],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
 
 
 @pytest.mark.parametrize("name", COMPARED)
@@ -299,23 +297,28 @@ def test_a_rank_ends_with_the_process_that_started_it(tmp_path: Path, sent: sign
 
     text = f"import os, time\nopened = os.open({str(running)!r}, os.O_WRONLY)\n"
     target = script(tmp_path, f"{text}os.write(opened, b'%d' % os.getpid())\ntime.sleep(300)\n")
-    code = "import sys\nfrom dovetail.importers.target_jobs import JobTarget, recorded_job\n"
-    code += "recorded_job(JobTarget(name=sys.argv[1]), 2)\n"
-    parent = subprocess.Popen([sys.executable, "-c", code, target.name], stderr=subprocess.DEVNULL)
+    parent = os.fork()  # one that has imported PyTorch, as a new one would for seconds
+    if not parent:
+        try:
+            recorded_job(target, 2)
+        finally:
+            os._exit(1)
     assert _became(has_begun)
     os.close(told)
     rank = int(found)
     assert _is_running(rank)
-    parent.send_signal(sent)
-    parent.wait(timeout=60)
+    os.kill(parent, sent)
+    assert _became(lambda: os.waitpid(parent, os.WNOHANG)[0] == parent)
     assert _became(lambda: not _is_running(rank))
 
 
 def _became(is_so: Callable[[], bool]) -> bool:
     end_s = time.monotonic() + 60
-    while not is_so() and time.monotonic() < end_s:
+    while not is_so():
+        if time.monotonic() > end_s:
+            return False
         time.sleep(0.05)
-    return is_so()
+    return True
 
 
 def _is_running(process: int) -> bool:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import gc
+import importlib
 import multiprocessing
 import os
 import runpy
@@ -77,6 +79,7 @@ def recorded_job(
         raise NotModelled("recording a distributed job starts a process by fork, which this system does not have")
     if target.is_script and not Path(target.name).is_file():
         raise InvalidInput(f"there is no file {quoted(target.name)}{near_file(Path(target.name))}")
+    importlib.import_module("dovetail.importers.torch_distributed")  # here, or each process would import it again
     found = _Ranks(target, world_size, min(gpus_per_node, world_size), step, tell).recorded(
         ranks or (0,), is_whole=not ranks
     )
@@ -165,6 +168,7 @@ class _Ranks:
         code = 1
         try:
             here.close()
+            gc.freeze()  # what was there before need not be searched each time that the step frees its memory
             self._end_with_parent()
             job = Job(rank=rank, world_size=self.world_size, gpus_per_node=self.gpus_per_node)
             there.send(("end", _ran(self.target, job, self.step, there)))
