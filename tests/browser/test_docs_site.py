@@ -15,6 +15,9 @@ from tests.docs_site import built_once
 
 pytestmark = pytest.mark.slow
 TOO_WIDE_PX = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+LOOKED_AT = f"""[
+    document.querySelectorAll("h1").length, {TOO_WIDE_PX},
+    Array.from(document.scripts).filter(one => one.src).map(one => one.src.split("/").pop())]"""
 NUM_DECISIONS = 5
 BACKGROUND = "getComputedStyle(document.body).backgroundColor"
 SHOWN = ("index", "tutorial/train-a-model", "model/operators")  # cards, a transcript, formulas and tables
@@ -45,17 +48,24 @@ def address(site: Path) -> Iterator[str]:
 
 
 def test_every_page_opens_from_the_disk_and_asks_nothing_of_another_server(visit, site):
-    """Of decisions, which are plain text all of them, the first few; tests/test_site.py reads every page."""
+    """Of decisions, which are plain text all of them, the first few; tests/test_site.py reads every page.
+
+    All pages have the same two scripts, which run on one page of each folder.
+    """
     pages = sorted(page for page in site.rglob("*.html") if page.name != "404.html")
     assert len(pages) > 60
     decisions = [page for page in pages if page.parent.name == "decisions"]
     pages = [page for page in pages if page not in decisions[NUM_DECISIONS:]]
-    seen = visit(pages[0].as_uri(), width=390)
-    for page in pages:
-        seen.page.goto(page.as_uri(), wait_until="domcontentloaded")
-        assert seen.page.locator("h1").count() == 1, page.name
-        assert seen.page.evaluate(TOO_WIDE_PX) <= 0, f"{page.name} is wider than a telephone"
-    assert not seen.foreign
+    first_of_folder = {page.parent: page for page in reversed(pages)}.values()
+    for has_scripts, opened in ((True, first_of_folder), (False, pages)):
+        seen = visit(pages[0].as_uri(), width=390, java_script_enabled=has_scripts)
+        for page in opened:
+            seen.page.goto(page.as_uri(), wait_until="domcontentloaded")
+            num_titles, too_wide_px, scripts = seen.page.evaluate(LOOKED_AT)
+            assert num_titles == 1, page.name
+            assert too_wide_px <= 0, f"{page.name} is wider than a telephone"
+            assert [name.partition(".")[0] for name in scripts] == ["bundle", "reach"], page.name
+        assert not seen.foreign
 
 
 @pytest.mark.parametrize("name", SHOWN)

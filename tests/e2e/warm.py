@@ -21,6 +21,8 @@ from functools import cache
 from pathlib import Path
 
 LATE = ("optuna",)  # a command's own, imported when it runs, and slow to
+# PyTorch and NiceGUI are of few commands: with them each fork would take three times as long.
+HEAVY = ("dovetail.explorer", "dovetail.importers.torch_", "dovetail.measuring.torch_")
 SCHEDULING = ("mine", "reproduce", "schedule")  # commands with loops that Numba compiles
 CAN_FORK = sys.platform == "linux"
 
@@ -86,12 +88,13 @@ def serve() -> None:
 
 
 def freeze_imports() -> None:
-    """Imports the package, all of it, for the forks that follow."""
+    """Imports the package for the forks that follow, and builds the readers of files, which the first answer does."""
     import dovetail
 
-    for found in pkgutil.walk_packages(dovetail.__path__, "dovetail."):
-        if not found.name.endswith(".__main__"):
-            importlib.import_module(found.name)
+    for name in _modules():
+        if not name.startswith(HEAVY):
+            importlib.import_module(name)
+    dovetail.simulate(model="llama3-8b", cluster="h100x8", plan={"dp": 8})
     importlib.import_module("dovetail.cli.commands").command()  # which reads every option of every command
     for name in LATE:
         with suppress(ImportError):
@@ -100,11 +103,21 @@ def freeze_imports() -> None:
     gc.freeze()  # what the children share is not copied by their collections
 
 
+def _modules() -> list[str]:
+    import dovetail
+
+    found = pkgutil.walk_packages(dovetail.__path__, "dovetail.")
+    return [one.name for one in found if not one.name.endswith(".__main__")]
+
+
 def import_late(words: Sequence[str]) -> None:
     """What is slowest to import, for this command and for those like it that come after."""
-    if words[:1] == ["capture"]:
+    if words[:1] == ["capture"] and "--help" not in words:
         with suppress(ImportError):
             importlib.import_module("torch")
+            for name in _modules():
+                if name.startswith("dovetail.importers.torch_"):
+                    importlib.import_module(name)
     if words and words[0] in SCHEDULING:
         load_loops()
 
