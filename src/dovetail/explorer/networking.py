@@ -100,8 +100,6 @@ def _library_beside(job: CollectiveJob) -> str:
     """What the network's library takes for the collective that events follow; nothing where none is known."""
     if job.engine == "library":
         return ""
-    beside = [
-        f"{one.algorithm}, {one.protocol}: {format_s(one.time_s)}"
-        for one in library_selection(replace(job, num_chunks=1))
-    ]
+    selected = library_selection(replace(job, num_chunks=1))
+    beside = [f"{format_s(one.time_s)} by {one.algorithm}, {one.protocol}" for one in selected]
     return f" That is by events, {counted(job.num_chunks, 'chunk')}; the library takes {beside[0]}." if beside else ""

@@ -143,7 +143,7 @@ def network_figures(answer: NetworkAnswer) -> Figures:
     )
 
 
-def _how(answer: NetworkAnswer) -> str:
+def _how(answer: NetworkAnswer) -> Part:
     """How a time was found."""
     if not answer.algorithm:
         return _engine_words(answer)
@@ -154,10 +154,13 @@ def _how(answer: NetworkAnswer) -> str:
     return f"{answer.algorithm}, {answer.protocol}{channels}: {name}{outside}"
 
 
-def _engine_words(answer: NetworkAnswer) -> str:
+def _engine_words(answer: NetworkAnswer, key: str = "num_chunks") -> Part:
     """The engine, and of events in how many chunks the payload is sent."""
-    events = f"events, {counted(answer.job.num_chunks, 'chunk')}; " if answer.timeline else ""
-    return f"{events}{ENGINE_WORDS[answer.engine]}"
+    if not answer.timeline:
+        return ENGINE_WORDS[answer.engine]
+    num_chunks = answer.job.num_chunks
+    chunks = Figure(key, num_chunks, counted(num_chunks, "chunk"))
+    return phrase("events, {}; {}", chunks, ENGINE_WORDS[answer.engine])
 
 
 def _bounds(answer: NetworkAnswer, by_key: Mapping[str, Figure]) -> Iterator[FigureRow]:
@@ -192,7 +195,7 @@ def sweep_figures(answers: Sequence[NetworkAnswer]) -> Figures:
     has_groups = any(answer.num_ranks != _num_devices(answer) for answer in answers)
     first = answers[0]
     has_larger = len({_num_devices(answer) for answer in answers}) > 1
-    used = dict.fromkeys(_engine_words(answer) for answer in answers)
+    used = dict.fromkeys(_engine_words(answer, "points[0].num_chunks") for answer in answers)
     outside = dict.fromkeys(answer.outside_evidence for answer in answers if answer.outside_evidence)
     return (
         FigureList(
