@@ -127,7 +127,7 @@ def _with_plans(spec: MiningSpec, context: SearchContext) -> tuple[MiningSpec, t
             one = planned_task(task.workload, spec.base, stages.num_devices, stages.constraints, progress)
             if isinstance(one, Infeasible):
                 return one
-            found.append(with_freer(one, spec.base, stages.said, stages.constraints, progress))
+            found.append(with_freer(one, spec.base, stages.requested, stages.constraints, progress))
     return replace(spec, tasks=tuple(one.task for one in found)), tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""What searches for hardware read alike: models to train, the template chip to build on, limits said in words."""
+"""What every search for hardware reads: models to train, the template chip to build on, limits with their units."""
 
 from __future__ import annotations
 
@@ -15,11 +15,13 @@ from dovetail.units import quantity
 from dovetail.workload.workload import Workload
 
 
-def template_base(said: str, entry: Entry | None, default: str, noun: str, headroom_frac: float | None = None) -> Chip:
+def template_base(
+    reference: str, entry: Entry | None, default: str, noun: str, headroom_frac: float | None = None
+) -> Chip:
     """The chip to build on, which must have systolic arrays: a TPU, a template, or a file or entry with one."""
-    where = "--base" if said or entry is None else entry.where
+    where = "--base" if reference or entry is None else entry.where
     try:
-        chip = load_chip(said or default) if said or entry is None else chip_of(entry)
+        chip = load_chip(reference or default) if reference or entry is None else chip_of(entry)
     except DovetailError as error:
         raise type(error)(error.message, error.where or where) from None
     try:
@@ -35,7 +37,7 @@ def template_base(said: str, entry: Entry | None, default: str, noun: str, headr
 
 
 def workload_entries(spec: Entry, purpose: str, *, has_own_size: bool) -> list[Entry]:
-    """The workloads of a spec: the one of `workload`, or those of `models`; of several none may have a size said."""
+    """The workloads of a spec: the one of `workload`, or those of `models`; of several none may give a size."""
     if spec.has("workload") == spec.has("models"):
         raise spec.refused(f"a spec to {purpose} has either workload, for one model, or models, a list of them")
     if spec.has("workload"):

@@ -1,7 +1,7 @@
 """Captures that are kept from one time to the next, under a hash of all that decides them.
 
 An entry is a model file behind its own hash. One that does not read is as good as none, and a folder that cannot be
-written to is said and no error: a capture does not fail because of its cache.
+written to is logged and no error: a capture does not fail because of its cache.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _LOG = logging.getLogger(__name__)
 
 def cache_folder() -> Path:
     """The user's own, as the XDG base directory specification has it: $XDG_CACHE_HOME, or ~/.cache."""
-    said = os.environ.get("XDG_CACHE_HOME", "")
-    base = Path(said) if os.path.isabs(said) else Path("~/.cache").expanduser()
+    given = os.environ.get("XDG_CACHE_HOME", "")
+    base = Path(given) if os.path.isabs(given) else Path("~/.cache").expanduser()
     return base / "dovetail" / "captures"
 
 
@@ -49,7 +49,7 @@ def kept_capture(key: str) -> Captured | None:
     except (DovetailError, UnicodeDecodeError):  # written by a Dovetail whose values were others
         return None
     with suppress(OSError):
-        os.utime(file)  # the oldest are those that nobody asked for
+        os.utime(file)  # so the oldest are the least recently used
     _LOG.info("read the kept capture %s", one_line(str(file)))
     return found
 

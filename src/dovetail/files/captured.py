@@ -27,7 +27,7 @@ FORMAT = "dovetail-captured-model"
 VERSION = 1
 KEYS = (FORMAT_KEY, "version", "dovetail", "captured")
 SUFFIX = ".json"
-WIDTH = 120  # of a line, where its values can be told apart
+WIDTH = 120  # of a line, where its values can be split
 # What a file can bring about in code that was written for what a capture gives: parts that do not belong together.
 _MISFITS = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 
@@ -130,7 +130,7 @@ def with_graph(captured: Captured) -> Captured:
 
 
 def captured_model(captured: Captured) -> Model:
-    """As the rest of Dovetail takes a model; nobody published its parameters."""
+    """As the rest of Dovetail takes a model; its number of parameters is not published."""
     return Model(
         architecture=captured,
         family="captured",

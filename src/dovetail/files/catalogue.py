@@ -35,7 +35,7 @@ class Filed:
 
     @cached_property
     def device_names(self) -> tuple[str, ...] | None:
-        """What drivers call a chip; none where nothing is said of that."""
+        """What drivers call a chip; none where the file has no such key."""
         from dovetail.files.entry import opened
 
         whole = opened(self.file)

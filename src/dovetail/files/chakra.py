@@ -86,7 +86,7 @@ def check_metadata(message: bytes) -> None:
 
 
 def _node(message: bytes) -> TraceNode:
-    said: dict[str, Any] = {"id": 0, "name": "", "duration_s": 0.0}
+    node: dict[str, Any] = {"id": 0, "name": "", "duration_s": 0.0}
     after: dict[int, None] = {}
     type_number = 0
     for number, wire, value in fields(message):
@@ -96,18 +96,18 @@ def _node(message: bytes) -> TraceNode:
             if number == _TYPE:
                 type_number = value
             else:
-                said |= {"id": value} if number == _ID else {"duration_s": value / MEGA}
+                node |= {"id": value} if number == _ID else {"duration_s": value / MEGA}
         elif number == _NAME:
-            said["name"] = one_line(text_value(value))
-            if len(said["name"]) > MAX_NAME:
-                raise WireError(f"a name has at most {MAX_NAME:,} characters; got {len(said['name']):,}")
+            node["name"] = one_line(text_value(value))
+            if len(node["name"]) > MAX_NAME:
+                raise WireError(f"a name has at most {MAX_NAME:,} characters; got {len(node['name']):,}")
         elif number in (_CONTROL, _DATA):
             after.update(dict.fromkeys(packed(value) if isinstance(value, bytes) else (value,)))
         elif number == _ATTRIBUTE:
-            said |= _attribute(value)
+            node |= _attribute(value)
     if not 1 <= type_number <= len(KINDS):
-        raise InvalidInput(f"a node's type is 1 to {len(KINDS)}; got {type_number}", f"node {said['id']}")
-    return _checked(TraceNode(kind=KINDS[type_number - 1], after=tuple(after), **said))
+        raise InvalidInput(f"a node's type is 1 to {len(KINDS)}; got {type_number}", f"node {node['id']}")
+    return _checked(TraceNode(kind=KINDS[type_number - 1], after=tuple(after), **node))
 
 
 def _attribute(data: int | bytes) -> dict[str, Any]:

@@ -243,7 +243,7 @@ def _with_energy(chip: Chip, shape: Any, entry: Entry, endpoint: str) -> Chip:
 
 
 def _with_implied_die(chip: Chip, given: SourceByPath) -> Chip:
-    """`chip` with what was not said of its die taken from the rest of it."""
+    """`chip` with what was not given of its die taken from the rest of it."""
     names = [path.removeprefix("die.") for path in given if path.startswith("die.")]
     is_whole = set(names) >= IMPLIED
     if is_whole and "die" in given:

@@ -38,7 +38,7 @@ _TECHNOLOGY = ("die", "hbm_generation")
 
 
 def chip_text(chip: Chip, device_names: tuple[str, ...] = (), remarks: tuple[str, ...] = ()) -> str:
-    """`chip` as a file; what its engines draw is added by whoever reads it."""
+    """`chip` as a file; the power of its engines is added when it is read."""
     lines = (f"# {one_line(remark)}" for remark in remarks)
     return "\n".join((*lines, *sourced_lines(sourced_entries(chip, device_names)))) + "\n"
 

@@ -255,8 +255,8 @@ def _hosted(cluster: Cluster, shape: HostShape | None, entry: Entry) -> Cluster:
             memory_bytes_per_s=shape.memory_bandwidth,
         )
     own = tuple((figure, entry.document.source) for figure in ("host.link", "host.memory", "host.memory_bandwidth"))
-    told = {figure for figure, _ in own}
-    return replace(cluster, host=host, sources=(*(s for s in cluster.sources if s[0] not in told), *own))
+    given = {figure for figure, _ in own}
+    return replace(cluster, host=host, sources=(*(s for s in cluster.sources if s[0] not in given), *own))
 
 
 def _sources(topology: Topology, entry: Entry) -> tuple[tuple[str, str], ...]:

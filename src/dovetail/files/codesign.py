@@ -1,4 +1,4 @@
-"""What a joint search is asked, read from a spec: models, a chip to build on, what may be chosen, and limits."""
+"""The question of a joint search, read from a spec: models, a chip to build on, what may be chosen, and limits."""
 
 from __future__ import annotations
 
@@ -87,32 +87,32 @@ class _Spec(Shape):
     space: object = None
 
 
-def load_codesign(reference: SpecLike, said: CodesignOverrides) -> CodesignSpec:
+def load_codesign(reference: SpecLike, overrides: CodesignOverrides) -> CodesignSpec:
     """The spec in a file, or a model by name or file; what the command line says goes before what the spec says."""
     spec = as_spec(reference, SPEC_KEYS)
     if spec is None or isinstance(reference, Model | ModelHolder):
-        return _of_model(reference, said)
+        return _of_model(reference, overrides)
     given = checked(spec, _Spec)
-    preset_name = said.preset or given.preset or DEFAULT_PRESET
-    preset = _preset(preset_name, "--preset" if said.preset else spec.at("preset").where)
+    preset_name = overrides.preset or given.preset or DEFAULT_PRESET
+    preset = _preset(preset_name, "--preset" if overrides.preset else spec.at("preset").where)
     own_base = spec.child("chip").child("base") if _has(spec, "chip", "base") else None
-    base = template_base(said.base, own_base, preset.base, "systems", said.headroom)
-    entries = workload_entries(spec, "co-design for", has_own_size=bool(said.batch or said.seq))
+    base = template_base(overrides.base, own_base, preset.base, "systems", overrides.headroom)
+    entries = workload_entries(spec, "co-design for", has_own_size=bool(overrides.batch or overrides.seq))
     weights = _weights(spec, given.weights, len(entries))
-    num_devices = (said.devices,) if said.devices else _devices(spec, preset)
+    num_devices = (overrides.devices,) if overrides.devices else _devices(spec, preset)
     constraints = space_of(spec.child("space")) if spec.has("space") else ()
-    network = _networks(said, spec, preset, base)
-    knobs = {**_knobs(spec, base, preset, said), "network": _codes(network)}
+    network = _networks(overrides, spec, preset, base)
+    knobs = {**_knobs(spec, base, preset, overrides), "network": _codes(network)}
     space = _space(base, num_devices, knobs, spec.child("chip").where)
     with countable():
-        workloads = [sized_workload(entry, said.batch, said.seq, base) for entry in entries]
+        workloads = [sized_workload(entry, overrides.batch, overrides.seq, base) for entry in entries]
     return CodesignSpec(
         name=given.name or spec_name(reference),
         cases=_cases(workloads, weights, constraints, num_devices, preset),
         base=base,
         network=network,
         space=space,
-        limits=_limits(said, spec, preset, base, space),
+        limits=_limits(overrides, spec, preset, base, space),
         preset=preset_name,
         rule=preset.rule,
         num_devices=num_devices,
@@ -135,18 +135,18 @@ def _cases(
     )
 
 
-def _of_model(reference: ModelLike, said: CodesignOverrides) -> CodesignSpec:
+def _of_model(reference: ModelLike, overrides: CodesignOverrides) -> CodesignSpec:
     """A model alone, in a space by name."""
-    preset_name = said.preset or DEFAULT_PRESET
+    preset_name = overrides.preset or DEFAULT_PRESET
     preset = _preset(preset_name, "--preset")
-    model = as_model(reference, said.seq)
-    base = template_base(said.base, None, preset.base, "systems", said.headroom)
-    num_devices = (said.devices or preset.num_devices,)
+    model = as_model(reference, overrides.seq)
+    base = template_base(overrides.base, None, preset.base, "systems", overrides.headroom)
+    num_devices = (overrides.devices or preset.num_devices,)
     with countable():
-        workload = Workload(model=model, global_batch=said.batch or model.batch, seq=said.seq or model.seq)
+        workload = Workload(model=model, global_batch=overrides.batch or model.batch, seq=overrides.seq or model.seq)
         check_dtype(workload, base)
-    network = _networks(said, None, preset, base)
-    knobs = {**_preset_knobs(preset, base), **_said_knobs(said), "network": _codes(network)}
+    network = _networks(overrides, None, preset, base)
+    knobs = {**_preset_knobs(preset, base), **_override_knobs(overrides), "network": _codes(network)}
     space = _space(base, num_devices, knobs, "chip")
     return CodesignSpec(
         name="",
@@ -154,7 +154,7 @@ def _of_model(reference: ModelLike, said: CodesignOverrides) -> CodesignSpec:
         base=base,
         network=network,
         space=space,
-        limits=_limits(said, None, preset, base, space),
+        limits=_limits(overrides, None, preset, base, space),
         preset=preset_name,
         rule=preset.rule,
         num_devices=num_devices,
@@ -235,11 +235,11 @@ def _wholes(entry: Entry, least: int = 1) -> tuple[int, ...]:
     return tuple(sorted({item.value for item in items}))
 
 
-def _said_knobs(said: CodesignOverrides) -> Knobs:
+def _override_knobs(overrides: CodesignOverrides) -> Knobs:
     """Those of the command line, beside devices."""
-    if not said.endpoint:
+    if not overrides.endpoint:
         return {}
-    names = [name.strip() for name in said.endpoint.split(",")]
+    names = [name.strip() for name in overrides.endpoint.split(",")]
     return {"endpoint": tuple(sorted({_endpoint_code(name, "--endpoint") for name in names}))}
 
 
@@ -247,9 +247,9 @@ def _endpoint_code(name: str, where: str) -> int:
     return endpoint_named(name, where).code
 
 
-def _knobs(spec: Entry, base: Chip, preset: Preset, said: CodesignOverrides) -> Knobs:
+def _knobs(spec: Entry, base: Chip, preset: Preset, overrides: CodesignOverrides) -> Knobs:
     """All that may be chosen but devices: the command line goes before the spec, and that before the preset."""
-    return {**_preset_knobs(preset, base), **_spec_knobs(spec, base), **_said_knobs(said)}
+    return {**_preset_knobs(preset, base), **_spec_knobs(spec, base), **_override_knobs(overrides)}
 
 
 def _spec_knobs(spec: Entry, base: Chip) -> Knobs:
@@ -276,15 +276,15 @@ def _plans(
     constraints: tuple[Constraint, ...], workload: Workload, num_devices: tuple[int, ...], preset: Preset
 ) -> PlanSpace:
     """The preset's plans, but for what the spec says of them."""
-    asked = space_under(constraints, workload.forward_graph(), num_devices[0]) if constraints else PlanSpace()
-    said = {one.key.partition(".")[0] for one in constraints}
-    return replace(preset.plans, **{name: getattr(asked, name) for name in said if hasattr(asked, name)})
+    wanted = space_under(constraints, workload.forward_graph(), num_devices[0]) if constraints else PlanSpace()
+    names = {one.key.partition(".")[0] for one in constraints}
+    return replace(preset.plans, **{name: getattr(wanted, name) for name in names if hasattr(wanted, name)})
 
 
-def _networks(said: CodesignOverrides, spec: Entry | None, preset: Preset, base: Chip) -> str:
+def _networks(overrides: CodesignOverrides, spec: Entry | None, preset: Preset, base: Chip) -> str:
     """Names of one network or several to choose from, in the order of their codes, with commas between them."""
-    if said.network or spec is None or not spec.has("network"):
-        words = [(name.strip(), "--network") for name in (said.network or preset.network).split(",")]
+    if overrides.network or spec is None or not spec.has("network"):
+        words = [(name.strip(), "--network") for name in (overrides.network or preset.network).split(",")]
     else:
         items = _items(spec.child("network"))
         if not items:
@@ -336,6 +336,6 @@ def _is_known_to(base: Chip, name: str, values: tuple[float, ...]) -> bool:
     return True
 
 
-def _limits(said: CodesignOverrides, spec: Entry | None, preset: Preset, base: Chip, space: Space) -> Limits:
+def _limits(overrides: CodesignOverrides, spec: Entry | None, preset: Preset, base: Chip, space: Space) -> Limits:
     most_mm2 = preset.die_mm2 * (base.die.num_dies + base.die.num_io_dies)
-    return limits_of_request(said.area, said.power, spec, most_mm2, base_budget(base, space))
+    return limits_of_request(overrides.area, overrides.power, spec, most_mm2, base_budget(base, space))

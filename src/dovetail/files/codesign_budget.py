@@ -32,12 +32,12 @@ class _Budget(Shape):
 
 
 BASE = "base"  # a limit that is what the base chip itself takes
-BY_BASE = ("area_mm2", "power_w")  # what nobody limits is limited so where nothing is said of any limit
+BY_BASE = ("area_mm2", "power_w")  # limited by the base where no limit is given at all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of a question, which of them nobody said, and which are what the base chip itself takes."""
+    """The limits of a question, which of them are defaults, and which are what the base chip itself takes."""
 
     budget: Budget
     assumed: tuple[str, ...]
@@ -45,8 +45,8 @@ class Limits:
 
     def words(self) -> Words:
         """The `budget` section of a spec that says the same."""
-        said = {name: limit for name, limit in asdict(self.budget).items() if name not in self.assumed}
-        found = dict(_words(name, limit) for name, limit in said.items() if math.isfinite(limit))
+        given = {name: limit for name, limit in asdict(self.budget).items() if name not in self.assumed}
+        found = dict(_words(name, limit) for name, limit in given.items() if math.isfinite(limit))
         return found | {_key(name): BASE for name in self.of_base if name not in self.assumed}
 
 
@@ -62,8 +62,8 @@ def _words(name: str, limit: float) -> tuple[str, float | str]:
 def limits_of_request(area: str, power: str, spec: Entry | None, default_mm2: float, base: Budget) -> Limits:
     """What the command line says goes before what the spec says.
 
-    `base` is what the base chip takes of every limit: a chip has at most its area and power where nobody says any
-    limit. Where some are said and no area, it has at most `default_mm2`; where that is infinite, nothing is limited.
+    `base` is what the base chip takes of every limit: a chip has at most its area and power where no limit is given.
+    Where some are given and no area, it has at most `default_mm2`; where that is infinite, nothing is limited.
     """
     entry = spec.child("budget") if spec is not None and spec.has("budget") else None
     as_base, rest = _as_base(entry)
@@ -77,9 +77,9 @@ def limits_of_request(area: str, power: str, spec: Entry | None, default_mm2: fl
     }
     for name, option in (("area_mm2", area), ("power_w", power)):
         as_base = as_base - {name} | ({name} if option == BASE else set()) if option else as_base
-    is_said = as_base or any(math.isfinite(limit) for limit in limits.values())
+    is_any_given = as_base or any(math.isfinite(limit) for limit in limits.values())
     assumed: tuple[str, ...] = ()
-    if default_mm2 < math.inf and not is_said:
+    if default_mm2 < math.inf and not is_any_given:
         as_base, assumed = as_base | set(BY_BASE), BY_BASE
     elif limits["area_mm2"] == math.inf and "area_mm2" not in as_base and default_mm2 < math.inf:
         limits["area_mm2"], assumed = default_mm2, ("area_mm2",)
@@ -95,7 +95,7 @@ def limits_of_request(area: str, power: str, spec: Entry | None, default_mm2: fl
 
 
 def _as_base(entry: Entry | None) -> tuple[set[str], dict[str, object]]:
-    """The limits that are said to be the base's, and what else is said of limits."""
+    """The limits that are given as the base's, and the others as written."""
     if entry is None:
         return set(), {}
     if entry.value == BASE:

@@ -1,4 +1,4 @@
-"""What a joint search was asked, as a spec that asks the same again: whatever the command line had said beside it."""
+"""The question of a joint search as a spec that asks the same again, with the options of the command line in it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dovetail.search.space import Knob
 
 
 def codesign_entries(spec: CodesignSpec) -> Words:
-    """A mapping for `load_codesign`: models in full, every knob that is turned or said, limits, and plans as said.
+    """A mapping for `load_codesign`: models in full, every knob that is turned or given, limits, and plans as given.
 
     Empty where a program gave a model of its own that no spec has words for.
     """
@@ -42,10 +42,10 @@ def codesign_entries(spec: CodesignSpec) -> Words:
 
 
 def _knobs(spec: CodesignSpec) -> dict[str, list[Any]]:
-    """Those that the preset or somebody has a word on; others are as the base has them."""
+    """Those that the preset or the user sets; others are as the base has them."""
     own, preset = system_of(spec.base, spec.num_devices[0]), PRESETS[spec.preset].values
-    told = [knob for knob in spec.space.knobs if knob.name in preset or tuple(knob.values) != (own[knob.name],)]
-    return {knob.name: _values(knob) for knob in told if knob.name not in ("num_devices", "network")}
+    given = [knob for knob in spec.space.knobs if knob.name in preset or tuple(knob.values) != (own[knob.name],)]
+    return {knob.name: _values(knob) for knob in given if knob.name not in ("num_devices", "network")}
 
 
 def _values(knob: Knob) -> list[Any]:

@@ -35,7 +35,7 @@ _RULES = {
 def complaint(
     entry: Entry, shape: type[BaseModel], detail: ErrorDetails, keys: Mapping[str, str], hint: str
 ) -> tuple[bool, int, InvalidInput]:
-    """One complaint of pydantic's in our words, after its rank: a misspelt key is told before the one it leaves out."""
+    """One complaint of pydantic's in our words, after its rank: a misspelt key comes before the one it leaves out."""
     loc = [keys.get(key, key) if isinstance(key, str) else key for key in detail["loc"] if key != "[key]"]
     place, holder = entry, entry
     for key in loc:
@@ -52,7 +52,7 @@ def complaint(
             place.line,
             place.refused(f"no key of {section} is named {quoted(name)}{did_you_mean(name[:100], known)}"),
         )
-    if kind == "told":
+    if kind == "message":
         return False, place.line, place.refused(context["message"])
     rule = _RULES.get(kind, "cannot be read").format(**context)
     if context.get("min_length") == 1:

@@ -58,7 +58,7 @@ def _tried(field: str) -> tuple[str, ...]:
 
 
 def _check_shape(plan: Plan, graph: Graph) -> None:
-    """What the model has to say of the degrees, whatever the cluster: heads that do not divide are told first."""
+    """Checks the degrees against the model, whatever the cluster: heads that do not divide are reported first."""
     alone = replace(plan, expert_parallel=1, microbatch=1, interleave=1, layers_per_stage=())
     check_plan(alone, graph, alone.num_devices)
 

@@ -69,7 +69,7 @@ OPTIONS = {
     "recompute": "recompute",
     "schedule": "schedule",
 }
-# What people write into a plan that is no decision of one, and where it is said.
+# What people write into a plan that is no decision of one, and where it is given.
 ELSEWHERE = {
     **dict.fromkeys(("gbs", "global_batch", "global_batch_size", "batch", "batch_size"), "--global-batch"),
     **dict.fromkeys(("seq", "seq_length", "seq_len", "sequence_length"), "--seq"),
@@ -135,7 +135,7 @@ def inline_plan(text: str) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     names: dict[str, str] = {}
-    for place, (name, values) in enumerate(_said(text)):
+    for place, (name, values) in enumerate(_settings(text)):
         if values is None and place == 0 and (name in plans or is_file_name(name)):
             found["base"] = name
             continue
@@ -147,7 +147,7 @@ def inline_plan(text: str) -> dict[str, Any]:
     return _nested(found)
 
 
-def _said(text: str) -> Iterator[tuple[str, list[str] | None]]:
+def _settings(text: str) -> Iterator[tuple[str, list[str] | None]]:
     """Names with their values; none of a name that stands alone."""
     name, values = "", None
     for word in re.split(r"[,\s;]+", re.sub(r"\s*=\s*", "=", text.strip())):
@@ -262,7 +262,7 @@ def _default(key: str) -> Any:
 
 def check_agree(plan: object, over: Over) -> None:
     """Raises where a plan that is written out in one line and an option of its own decide the same otherwise."""
-    said = inline_plan(plan) if isinstance(plan, str) and is_inline(plan) else {}
+    inline = inline_plan(plan) if isinstance(plan, str) and is_inline(plan) else {}
     for key, value in over.items():
-        if key in said and said[key] != value:
-            raise InvalidInput(f"--plan has {key}={said[key]}, and an option {value}; keep one")
+        if key in inline and inline[key] != value:
+            raise InvalidInput(f"--plan has {key}={inline[key]}, and an option {value}; keep one")

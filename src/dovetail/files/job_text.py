@@ -28,15 +28,15 @@ from dovetail.workload.transformer import Transformer
 from dovetail.workload.workload import Workload
 
 
-def job_text(name: str, workload: Workload, cluster: Cluster, plan: Plan, told: tuple[str, ...] = ()) -> str:
-    """A spec for `dovetail simulate`, which predicts the same of it as of these values; `told` are remarks above it."""
+def job_text(name: str, workload: Workload, cluster: Cluster, plan: Plan, notes: tuple[str, ...] = ()) -> str:
+    """A spec for `dovetail simulate`, which predicts the same from it as from these values; `notes` are comments."""
     words = {
         "name": _text(name),
         "workload": workload_entries(workload),
         "cluster": cluster_entries(cluster),
         "plan": entries_of(plan),
     }
-    remarks = (f"# {one_line(remark)}" for remark in ("Written by Dovetail; dovetail simulate takes it.", *told))
+    remarks = (f"# {one_line(remark)}" for remark in ("Written by Dovetail; dovetail simulate takes it.", *notes))
     return "\n".join((*remarks, *yaml_lines(words))) + "\n"
 
 
@@ -70,7 +70,7 @@ def model_entries(model: Model) -> Words | str:
 
 
 def chip_entries(chip: Chip) -> Words:
-    """Every figure of a chip; what engines of its endpoint draw is added by whoever reads it."""
+    """Every figure of a chip; the power of its endpoint's engines is added when it is read."""
     words = entries_of(with_endpoint(chip, SM_DRIVEN)) | {"endpoint": chip.endpoint, "name": _text(chip.name)}
     if chip.calibration.family:  # what is nothing here may be something in its family
         words["calibration"] = entries_of(chip.calibration, is_whole=True)

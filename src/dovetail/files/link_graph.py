@@ -16,27 +16,27 @@ from dovetail.hardware.link import Link
 MAX_VERTICES = 2**16  # style: a count; no more are joined by as many links as a file may have
 
 
-def _is_count(said: object) -> bool:
-    return isinstance(said, int) and not isinstance(said, bool) and said >= 0
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _is_name(said: object) -> bool:
-    return isinstance(said, str) and 1 <= len(said) <= MAX_TEXT_CHARACTERS and said.isprintable()
+def _is_name(value: object) -> bool:
+    return isinstance(value, str) and 1 <= len(value) <= MAX_TEXT_CHARACTERS and value.isprintable()
 
 
-def _end(said: object) -> object:
-    if not (_is_count(said) or _is_name(said)):
+def _end(value: object) -> object:
+    if not (_is_count(value) or _is_name(value)):
         raise PydanticCustomError("rule", "{rule}", {"rule": "must be the name or number of a node or switch"})
-    return said
+    return value
 
 
-def _vertices(said: object) -> object:
-    is_list = isinstance(said, list) and 1 <= len(said) <= MAX_LIST and all(_is_name(name) for name in said)
-    if not (_is_count(said) or is_list):
+def _vertices(value: object) -> object:
+    is_list = isinstance(value, list) and 1 <= len(value) <= MAX_LIST and all(_is_name(name) for name in value)
+    if not (_is_count(value) or is_list):
         raise PydanticCustomError("rule", "{rule}", {"rule": "must be a number or names"})
-    if isinstance(said, int) and said > MAX_VERTICES:
+    if isinstance(value, int) and value > MAX_VERTICES:
         raise PydanticCustomError("rule", "{rule}", {"rule": f"must be at most {MAX_VERTICES:,}"})
-    return said
+    return value
 
 
 class LinkShape(Shape):
@@ -80,8 +80,8 @@ def graph_of(entry: Entry) -> UnitGraph:
     return UnitGraph(name=shape.name, num_devices=len(devices), num_switches=len(switches), wires=tuple(wires.values()))
 
 
-def _names(said: int | list[str], first: int) -> list[str]:
-    return list(said) if isinstance(said, list) else [f"#{first + index}" for index in range(said)]
+def _names(value: int | list[str], first: int) -> list[str]:
+    return list(value) if isinstance(value, list) else [f"#{first + index}" for index in range(value)]
 
 
 def _wires(shape: LinkShape, numbers: dict[str, int], num_vertices: int, entry: Entry) -> tuple[Wire, ...]:

@@ -58,9 +58,9 @@ class MineOverrides:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MiningSpec:
-    """Everything a search for a chip needs. `chosen_batch` is a batch that nobody gave, 0 where it was given.
+    """Everything a search for a chip needs. `chosen_batch` is a batch that Dovetail chose, 0 where it was given.
 
-    Where `stages` has devices, the planner is still to be asked, and tasks have all samples on one device.
+    Where `stages` has devices, the planner is still to run, and tasks have all samples on one device.
     """
 
     name: str
@@ -93,84 +93,84 @@ class _Chip(Shape):
     counts: Wholes = Field(default_factory=lambda: list(COUNTS))
 
 
-def load_mining(reference: SpecLike, said: MineOverrides) -> MiningSpec:
+def load_mining(reference: SpecLike, overrides: MineOverrides) -> MiningSpec:
     """The spec in a file, or a model by name or file; what the command line says goes before what the spec says."""
     spec = as_spec(reference, SPEC_KEYS)
     if spec is None or isinstance(reference, Model | ModelHolder):
-        return _of_model(reference, said)
+        return _of_model(reference, overrides)
     shape = checked(spec, _Spec)
     given = checked(spec.child("chip"), _Chip) if spec.has("chip") else _Chip()
     own_base = spec.child("chip").child("base") if given.base is not None else None
-    base = template_base(said.base, own_base, BASE, "designs", said.headroom)
-    entries = workload_entries(spec, "mine a chip for", has_own_size=bool(said.batch or said.seq))
-    stages = stages_of(said.stages, spec, shape, len(entries))
+    base = template_base(overrides.base, own_base, BASE, "designs", overrides.headroom)
+    entries = workload_entries(spec, "mine a chip for", has_own_size=bool(overrides.batch or overrides.seq))
+    stages = stages_of(overrides.stages, spec, shape, len(entries))
     has_one = not stages.num_devices
     with countable():
-        tasks = tuple(_task(spec, entry, said, base, has_one=has_one) for entry in entries)
-    is_open = len(tasks) == 1 and has_one and _is_open(spec, entries[0], said)
+        tasks = tuple(_task(spec, entry, overrides, base, has_one=has_one) for entry in entries)
+    is_open = len(tasks) == 1 and has_one and _is_open(spec, entries[0], overrides)
     return MiningSpec(
         name=shape.name or spec_name(reference),
         tasks=tasks,
         base=base,
-        limits=_limits(said, given, base, spec.child("chip")),
+        limits=_limits(overrides, given, base, spec.child("chip")),
         space=_space(given, base, spec.child("chip")),
         chosen_batch=tasks[0].workload.global_batch if is_open else 0,
         stages=stages,
     )
 
 
-def _of_model(reference: ModelLike, said: MineOverrides) -> MiningSpec:
+def _of_model(reference: ModelLike, overrides: MineOverrides) -> MiningSpec:
     """A model alone, on one device."""
-    model = as_model(reference, said.seq)
-    base = template_base(said.base, None, BASE, "designs", said.headroom)
-    stages = stages_of(said.stages, None, _Spec(), 1)
-    is_open = not said.batch and not stages.num_devices
+    model = as_model(reference, overrides.seq)
+    base = template_base(overrides.base, None, BASE, "designs", overrides.headroom)
+    stages = stages_of(overrides.stages, None, _Spec(), 1)
+    is_open = not overrides.batch and not stages.num_devices
     with countable():
-        workload = Workload(model=model, global_batch=said.batch or model.batch, seq=said.seq or model.seq)
+        workload = Workload(model=model, global_batch=overrides.batch or model.batch, seq=overrides.seq or model.seq)
         check_dtype(workload, base)
         task = fitting_batch(workload, base) if is_open else whole_batch(workload)
     return MiningSpec(
         name="",
         tasks=(task,),
         base=base,
-        limits=_limits(said, _Chip(), base, None),
+        limits=_limits(overrides, _Chip(), base, None),
         space=design_space(**_own_values(_Chip(), base)),
         chosen_batch=task.workload.global_batch if is_open else 0,
         stages=stages,
     )
 
 
-def _is_open(spec: Entry, entry: Entry, said: MineOverrides) -> bool:
-    """Whether nobody said how large the batch is, and one device holds it all."""
-    is_said = entry.has("global_batch") or (isinstance(entry.value, str) and entry.value not in models)
-    return not spec.has("plan") and not said.batch and not is_said
+def _is_open(spec: Entry, entry: Entry, overrides: MineOverrides) -> bool:
+    """Whether no batch is given, and one device holds it all."""
+    is_given = entry.has("global_batch") or (isinstance(entry.value, str) and entry.value not in models)
+    return not spec.has("plan") and not overrides.batch and not is_given
 
 
-def _task(spec: Entry, entry: Entry, said: MineOverrides, base: Chip, *, has_one: bool) -> Task:
-    workload = sized_workload(entry, said.batch, said.seq, base)
+def _task(spec: Entry, entry: Entry, overrides: MineOverrides, base: Chip, *, has_one: bool) -> Task:
+    workload = sized_workload(entry, overrides.batch, overrides.seq, base)
     if spec.has("plan"):
         entry = spec.child("plan")
         plan = plan_of(entry, workload.forward_graph(), own_devices(entry))
         with placed(entry):
             check_mined(plan)
         return Task(workload=workload, plan=plan)
-    is_open = has_one and _is_open(spec, entry, said)
+    is_open = has_one and _is_open(spec, entry, overrides)
     return fitting_batch(workload, base) if is_open else whole_batch(workload)
 
 
-def _limits(said: MineOverrides, given: Any, base: Chip, entry: Entry | None) -> Limits:
+def _limits(overrides: MineOverrides, given: Any, base: Chip, entry: Entry | None) -> Limits:
     own = base_limits(base) if base.name != BASE else Limits(area_mm2=AREA_MM2, power_w=POWER_W)
     area_mm2 = given.area if "area" in given.model_fields_set else own.area_mm2
     power_w = given.power if "power" in given.model_fields_set else own.power_w
-    area_mm2 = positive_amount("--area", said.area, "mm2") if said.area else area_mm2
-    power_w = positive_amount("--power", said.power, "w") if said.power else power_w
+    area_mm2 = positive_amount("--area", overrides.area, "mm2") if overrides.area else area_mm2
+    power_w = positive_amount("--power", overrides.power, "w") if overrides.power else power_w
     if power_w == 0:
         raise InvalidInput("power must be above 0; got 0 W", entry.child("power").where if entry else "--power")
     return Limits(area_mm2=area_mm2, power_w=power_w)
 
 
 def _own_values(given: Any, base: Chip) -> dict[str, tuple[int, ...]]:
-    """Sides, lanes and counts; those that nobody gave go as far as the base's, where it is not WHAM's."""
+    """Sides, lanes and counts; those not given go as far as the base's, where it is not WHAM's."""
     found = {key: tuple(getattr(given, key)) for key in ("sides", "lanes", "counts")}
     if base.name == BASE:
         return found

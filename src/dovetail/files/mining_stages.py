@@ -1,4 +1,4 @@
-"""How a job to mine chips for is spread over devices: asked of the planner or not, and what its stages may have."""
+"""How a job to mine chips for is spread over devices: by the planner or not, and what its stages may have."""
 
 from __future__ import annotations
 
@@ -26,52 +26,56 @@ class StageOverrides:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StagesSpec:
-    """Designs by stage or one for all, and, where the planner is asked, on how many devices and for which plans."""
+    """Designs by stage or one for all, and, where the planner runs, on how many devices and for which plans."""
 
     way: str = ONE
     num_kept: int = NUM_KEPT
     num_devices: int = 0  # 0: the plan is given, or there is one device
-    said: tuple[Constraint, ...] = ()  # what a user wants of plans
+    requested: tuple[Constraint, ...] = ()  # what a user wants of plans
     constraints: tuple[Constraint, ...] = ()  # with what designs by stage need of them too
 
 
-def stages_of(said: StageOverrides, spec: Entry | None, given: Any, num_tasks: int) -> StagesSpec:
+def stages_of(overrides: StageOverrides, spec: Entry | None, given: Any, num_tasks: int) -> StagesSpec:
     """What the command line says, and then what a spec says; `given` is the spec as it was checked, or an empty one."""
-    way = _way(said, spec, given.stages)
+    way = _way(overrides, spec, given.stages)
     if way != ONE and num_tasks > 1:
-        where = "--stages" if said.stages or spec is None else spec.child("stages").where
+        where = "--stages" if overrides.stages or spec is None else spec.child("stages").where
         raise InvalidInput(f"stages: {way} is for one model; got {num_tasks}, so set stages: {ONE}", where)
-    num_devices = said.devices or _count(spec, "devices", given.devices)
+    num_devices = overrides.devices or _count(spec, "devices", given.devices)
     if num_devices and spec is not None and spec.has("plan"):
         message = "the devices are those of the plan; leave out plan, and the planner finds one"
-        raise InvalidInput(message, "--devices" if said.devices else spec.child("devices").where)
-    num_kept = said.keep or _count(spec, "keep", given.keep) or NUM_KEPT
+        raise InvalidInput(message, "--devices" if overrides.devices else spec.child("devices").where)
+    num_kept = overrides.keep or _count(spec, "keep", given.keep) or NUM_KEPT
     if num_kept > MOST_KEPT:
-        where = "--keep" if said.keep or spec is None else spec.child("keep").where
+        where = "--keep" if overrides.keep or spec is None else spec.child("keep").where
         raise InvalidInput(f"keep must be at most {MOST_KEPT}; got {num_kept:,}", where)
-    _check_kept(said, spec, way)
-    wanted = _constraints(said, spec, num_devices)
+    _check_kept(overrides, spec, way)
+    wanted = _constraints(overrides, spec, num_devices)
     return StagesSpec(
-        way=way, num_kept=num_kept, num_devices=num_devices, said=wanted, constraints=_staged(wanted, num_devices, way)
+        way=way,
+        num_kept=num_kept,
+        num_devices=num_devices,
+        requested=wanted,
+        constraints=_staged(wanted, num_devices, way),
     )
 
 
-def _check_kept(said: StageOverrides, spec: Entry | None, way: str) -> None:
+def _check_kept(overrides: StageOverrides, spec: Entry | None, way: str) -> None:
     """Raises where designs to choose from are counted, and nothing is chosen by stage."""
     message = (
         "how many designs to keep counts only where stages have their own; set stages: mosaic or pooled, or leave it"
     )
-    if way == ONE and said.keep:
+    if way == ONE and overrides.keep:
         raise InvalidInput(f"{message} out", "--keep")
-    if way == ONE and not said.stages and spec is not None and spec.has("keep"):
+    if way == ONE and not overrides.stages and spec is not None and spec.has("keep"):
         raise InvalidInput(f"{message} out", spec.child("keep").where)
 
 
-def _way(said: StageOverrides, spec: Entry | None, given: str) -> str:
-    way = said.stages or given or ONE
+def _way(overrides: StageOverrides, spec: Entry | None, given: str) -> str:
+    way = overrides.stages or given or ONE
     if way in DIRECTIONS:
         return way
-    where = "--stages" if said.stages or spec is None else spec.child("stages").where
+    where = "--stages" if overrides.stages or spec is None else spec.child("stages").where
     raise InvalidInput(f"stages has no way that is named {described(way)}{did_you_mean(way, DIRECTIONS)}", where)
 
 
@@ -81,8 +85,8 @@ def _count(spec: Entry | None, key: str, value: int) -> int:
     return value
 
 
-def _constraints(said: StageOverrides, spec: Entry | None, num_devices: int) -> tuple[Constraint, ...]:
-    over = (*map(fixed_by, said.fix), *(one for words in said.forbid for one in forbidden_by(words)))
+def _constraints(overrides: StageOverrides, spec: Entry | None, num_devices: int) -> tuple[Constraint, ...]:
+    over = (*map(fixed_by, overrides.fix), *(one for words in overrides.forbid for one in forbidden_by(words)))
     under: tuple[Constraint, ...] = ()
     if spec is not None and spec.has("space"):
         with placed(spec.child("space")):
@@ -95,6 +99,6 @@ def _constraints(said: StageOverrides, spec: Entry | None, num_devices: int) -> 
 
 
 def _staged(wanted: tuple[Constraint, ...], num_devices: int, way: str) -> tuple[Constraint, ...]:
-    """`wanted`, and several stages where those may have designs of their own and nothing is said of how many."""
-    is_said = any(one.key == "pipeline_parallel" for one in wanted)
-    return wanted if way == ONE or is_said or num_devices <= 1 else (*wanted, several_stages(num_devices))
+    """`wanted`, and several stages where those may have designs of their own and their number is not given."""
+    is_given = any(one.key == "pipeline_parallel" for one in wanted)
+    return wanted if way == ONE or is_given or num_devices <= 1 else (*wanted, several_stages(num_devices))

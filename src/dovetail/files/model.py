@@ -117,7 +117,7 @@ def _transformer(base: Model | None, entry: Entry) -> Transformer | None:
 
 
 def _buildable(model: Model, entry: Entry) -> Model:
-    """`model`, once its graph was built: what no operator stands for, or nobody can count, is found here."""
+    """`model`, once its graph was built: what no operator stands for, or cannot be counted, is found here."""
     sample = Sample(batch=1, seq=model.seq, dtype="bf16")
     with placed(entry):
         try:

@@ -72,8 +72,8 @@ def network_of(text: str, parts: tuple[Part, ...]) -> Network:
     for part in parts:
         is_searched = isinstance(part, UnitGraph) or part.kind == "fully-connected"
         if is_searched and part.num_devices > MAX_MESHED:
-            said = f"all joined to all, or as a graph, are at most {MAX_MESHED:,} devices; got {part.num_devices:,}"
-            raise InvalidInput(said, part.name)
+            message = f"all joined to all, or as a graph, are at most {MAX_MESHED:,} devices; got {part.num_devices:,}"
+            raise InvalidInput(message, part.name)
         for link in {wire.link for wire in part.wires} if isinstance(part, UnitGraph) else (part.link,):
             _check_link(link, part.name)
     names = [part.name for part in parts]
@@ -155,12 +155,12 @@ def _part(text: str, first: int) -> list[Part]:
         hint = did_you_mean(text, clusters.names()) if text else "; there is nothing between two joints"
         hint = "" if "known:" in hint else hint
         raise InvalidInput(f"cannot read {quoted(text)} as a network; write it {EXAMPLE}{hint}", "--topology")
-    name, kind, size, said = match.groups()
+    name, kind, size, options = match.groups()
     if kind not in KINDS:
         raise InvalidInput(f"no network is of kind {quoted(kind)}{did_you_mean(kind, KINDS)}", "--topology")
-    if said is None:
+    if options is None:
         raise InvalidInput(f"{quoted(text)} gives no bandwidth and latency; write it {EXAMPLE}", "--topology")
-    link, extra = options_of(said, text, _EXTRAS.get(kind, ()))
+    link, extra = options_of(options, text, _EXTRAS.get(kind, ()))
     counts = [whole(word, "devices") for word in size.split("x")]
     num_dimensions = len(counts) if kind in ("torus", "mesh") else 1
     names = [NAMES[i : i + 1] or f"d{i}" for i in range(first, first + num_dimensions)]

@@ -24,13 +24,13 @@ def whole(text: str, what: str) -> int:
     return int(word)
 
 
-def options_of(said: str, text: str, extras: tuple[str, ...]) -> tuple[Link, dict[str, float]]:
+def options_of(options: str, text: str, extras: tuple[str, ...]) -> tuple[Link, dict[str, float]]:
     """What follows the @ of a dimension: its link, and what only its kind may say."""
     plain: dict[str, float] = {}
     extra: dict[str, float] = {}
-    if not said.strip():
+    if not options.strip():
         raise InvalidInput(f"{quoted(text)} gives no bandwidth and latency, {_EXAMPLE}", "--topology")
-    for word in (word.strip() for word in said.split(",")):
+    for word in (word.strip() for word in options.split(",")):
         if not word:
             raise InvalidInput(f"{quoted(text)} has nothing between two commas, or after the last", "--topology")
         key, joint, value = word.partition("=")
@@ -52,7 +52,7 @@ def options_of(said: str, text: str, extras: tuple[str, ...]) -> tuple[Link, dic
 
 
 def _unit_of(word: str, *, has_rate: bool) -> str:
-    """What `word` is a quantity of; one without its unit, or with bytes alone, is a bandwidth where none was said."""
+    """What `word` is a quantity of; one without its unit, or with bytes alone, is a bandwidth where none was given."""
     if word.endswith(("/s", "ps")) and not word.endswith((" ps", "0ps")):
         return "bytes_per_s"
     is_cut = word[-1].isdecimal() or word.endswith(("B", "b"))

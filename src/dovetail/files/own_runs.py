@@ -161,19 +161,19 @@ def _run(row: _Row, table: Measurements, index: int) -> OwnRun:
 
 
 def _workload(row: _Row) -> tuple[Workload, Graph]:
-    said = row.mapping(WORKLOAD)
-    if "model" not in said:
+    entries = row.mapping(WORKLOAD)
+    if "model" not in entries:
         raise row.entry("", "model").refused("model must be a catalogue model or a file; got nothing")
     if any(column in row.cells for column in PRECISION):
-        said["precision"] = Node(row.mapping(PRECISION), line=row.line)
-    return workload_of(row.entry(said))
+        entries["precision"] = Node(row.mapping(PRECISION), line=row.line)
+    return workload_of(row.entry(entries))
 
 
 def _cluster(row: _Row) -> Cluster:
     name = row.cells["cluster"]
     if name in clusters and not is_file_name(name):
-        said = {"name": Node(name, line=row.line)} | row.mapping(("devices",))
-        return cluster_of(row.entry(said))
+        entries = {"name": Node(name, line=row.line)} | row.mapping(("devices",))
+        return cluster_of(row.entry(entries))
     cluster = cluster_of(row.entry(name, "cluster"))
     devices = _value(row.cells.get("devices", str(cluster.num_devices)))
     if devices != cluster.num_devices:

@@ -76,8 +76,10 @@ class _Encoder:
 
     def process(self, process: Process) -> Iterator[bytes]:
         parent = self._next_track()
-        said = number_field(_PID, process.number) + bytes_field(_PROCESS_NAME, process.name.encode())
-        yield _descriptor(number_field(_UUID, parent) + bytes_field(_PROCESS, said) + number_field(_ORDER, _EXPLICIT))
+        payload = number_field(_PID, process.number) + bytes_field(_PROCESS_NAME, process.name.encode())
+        yield _descriptor(
+            number_field(_UUID, parent) + bytes_field(_PROCESS, payload) + number_field(_ORDER, _EXPLICIT)
+        )
         for rank, track in enumerate(process.tracks):
             uuid = self._next_track()
             yield _descriptor(_child(uuid, parent, track.name, rank))
@@ -112,8 +114,8 @@ class _Encoder:
         key = (name, type(value), value)
         known = self._known_notes.get(key)
         if known is None:
-            said = number_field(_NOTE_IID, self._note_names[name]) + _value(value)
-            known = self._known_notes[key] = bytes_field(_NOTE, said)
+            payload = number_field(_NOTE_IID, self._note_names[name]) + _value(value)
+            known = self._known_notes[key] = bytes_field(_NOTE, payload)
         return known
 
 
@@ -130,18 +132,18 @@ def _points(uuid: int, counter: Counter) -> Iterator[bytes]:
 
 
 def _child(uuid: int, parent: int, name: str, rank: int) -> bytes:
-    said = number_field(_UUID, uuid) + number_field(_PARENT, parent) + bytes_field(_NAME, name.encode())
-    return said + number_field(_RANK, rank)
+    payload = number_field(_UUID, uuid) + number_field(_PARENT, parent) + bytes_field(_NAME, name.encode())
+    return payload + number_field(_RANK, rank)
 
 
-def _descriptor(said: bytes) -> bytes:
-    return _packet(bytes_field(_DESCRIPTOR, said))
+def _descriptor(payload: bytes) -> bytes:
+    return _packet(bytes_field(_DESCRIPTOR, payload))
 
 
-def _event(time_s: float, said: bytes) -> bytes:
+def _event(time_s: float, payload: bytes) -> bytes:
     when = number_field(_TIMESTAMP, round(time_s / NANO))
-    return _packet(when + bytes_field(_EVENT, said) + _USES_NAMES)
+    return _packet(when + bytes_field(_EVENT, payload) + _USES_NAMES)
 
 
-def _packet(said: bytes) -> bytes:
-    return bytes_field(_PACKET, said + _ONLY_SEQUENCE)
+def _packet(payload: bytes) -> bytes:
+    return bytes_field(_PACKET, payload + _ONLY_SEQUENCE)

@@ -15,7 +15,7 @@ from dovetail.papers.phaze_dp import Placed
 from dovetail.search.planners.placement.problem import LayerRun, PlacementProblem, Variant
 
 FOLDER = "phaze-dp"
-ASKED, ANSWERED = ".in.json", ".out.json"
+INPUT, OUTPUT = ".in.json", ".out.json"
 WEIGHT_COPIES = {"SGD": 2, "Adam": 3}  # weights, gradients and Adam's state. Source: PHAZE's code, commit fed7cde
 
 
@@ -75,8 +75,8 @@ class PhazeInstance:
 
 def shipped_instances() -> dict[str, Path]:
     """The instances that ship with the package, by name."""
-    files = sorted(shipped_folder(FOLDER).glob("*" + ASKED))
-    return {file.name.removesuffix(ASKED): file for file in files}
+    files = sorted(shipped_folder(FOLDER).glob("*" + INPUT))
+    return {file.name.removesuffix(INPUT): file for file in files}
 
 
 def load_instance(file: Path) -> PhazeInstance:
@@ -104,7 +104,7 @@ def load_instance(file: Path) -> PhazeInstance:
 
 def load_recorded(instance: Path) -> Placed:
     """What PHAZE's code answered to the instance in this file."""
-    file = instance.with_name(instance.name.removesuffix(ASKED) + ANSWERED)
+    file = instance.with_name(instance.name.removesuffix(INPUT) + OUTPUT)
     found: _Answer = checked(opened(file), _Answer)
     return Placed(
         batch_s=found.finalTimePerBatch,
@@ -134,7 +134,7 @@ def _variant(found: _Instance, degree: str, layers: Sequence[_Layer]) -> Variant
     ]
     runs = tuple(
         LayerRun(
-            num_layers=len(list(alike)),
+            num_layers=len(list(group)),
             forward_s=forward,
             backward_s=backward,
             weight_bytes=weight,
@@ -142,7 +142,7 @@ def _variant(found: _Instance, degree: str, layers: Sequence[_Layer]) -> Variant
             incoming_bytes=taken,
             is_sharded=is_sharded,
         )
-        for (forward, backward, weight, activation, taken, is_sharded), alike in groupby(rows)
+        for (forward, backward, weight, activation, taken, is_sharded), group in groupby(rows)
     )
     return Variant(tensor_parallel=int(degree), num_microbatches=int(found.mbsInBatch), runs=runs)
 

@@ -43,7 +43,7 @@ def plan_of(entry: Entry, graph: Graph, *num_by_pool: int, over: Over = NOTHING)
 
     `over` are decisions in place of its own, as options such as --tp give them. Data parallelism left out fills the
     cluster. Expert tensor parallelism left out follows tensor parallelism where there are experts to cut, as
-    Megatron-LM has it, and is 1 elsewhere. ZB-V comes past each stage twice, unasked.
+    Megatron-LM has it, and is 1 elsewhere. ZB-V passes each stage twice by itself.
     """
     draft, entry, keys = _draft(entry)
     if over:

@@ -59,7 +59,7 @@ def _leaves(entry: Entry) -> Iterator[tuple[str, Entry]]:
 
 def fixed_by(words: str) -> Constraint:
     """The constraint that `--fix` is given: KEY=VALUE, or several values set apart by commas."""
-    with _said("--fix", words):
+    with _errors_at("--fix", words):
         name, mark, values = words.partition("=")
         if not mark or not values:
             raise InvalidInput("a choice is fixed by KEY=VALUE, as in tp=8 or zero_stage=1,2")
@@ -70,14 +70,14 @@ def fixed_by(words: str) -> Constraint:
 def decided_choice(option: str, words: str | bool) -> Constraint:
     """The constraint that an option such as --tp 8 is for a search: the same as --fix tp=8."""
     text = str(words).lower() if isinstance(words, bool) else words
-    with _said(f"--{option}", text):
+    with _errors_at(f"--{option}", text):
         key = OPTIONS[option]
         return Constraint(key=key, values=_values(key, _spoken(key, text)), where=f"--{option} {_brief(text)}")
 
 
 def forbidden_by(words: str) -> tuple[Constraint, ...]:
     """The constraints that `--forbid` is given: features or KEY=VALUE, set apart by commas."""
-    with _said("--forbid", words):
+    with _errors_at("--forbid", words):
         return tuple(_forbidden(part) for part in _parts(words))
 
 
@@ -107,7 +107,7 @@ def _forbidden(part: str) -> Constraint:
 
 
 @contextmanager
-def _said(option: str, words: str) -> Iterator[None]:
+def _errors_at(option: str, words: str) -> Iterator[None]:
     """Places errors at the option that was given."""
     try:
         yield

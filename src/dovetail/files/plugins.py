@@ -1,6 +1,6 @@
 """Plugins read from disk: the one place that turns a path into code that runs.
 
-Only a path that somebody typed comes here, on the command line or in a program: no spec file can name a plugin.
+Only a path that a user typed comes here, on the command line or in a program: no spec file can name a plugin.
 """
 
 from __future__ import annotations
@@ -30,6 +30,6 @@ def load_plugin(path: str | PathLike[str]) -> Loaded:
 
 
 def _shown(file: Path) -> str:
-    """One name for one file, however it was said, as short as it can be: a file named twice is one plugin."""
+    """One name for one file, however it was written, as short as it can be: a file named twice is one plugin."""
     whole = Path(os.path.abspath(file))
     return os.fspath(whole.relative_to(Path.cwd()) if whole.is_relative_to(Path.cwd()) else whole)

@@ -12,7 +12,7 @@ from dovetail.files.written import check_writable, write_file
 from dovetail.report.page import Page, Provenance, page_html
 
 SUFFIXES = (".html", ".htm")
-SAID = ("numpy",)  # what numbers rest on, beside Python
+LIBRARIES = ("numpy",)  # what numbers rest on, beside Python
 
 
 def check_page_file(file: str) -> None:
@@ -27,7 +27,7 @@ def versions(model_version: str) -> tuple[tuple[str, str], ...]:
     return (
         ("dovetail", model_version),
         ("Python", platform.python_version()),
-        *((name, version(name)) for name in SAID),
+        *((name, version(name)) for name in LIBRARIES),
     )
 
 

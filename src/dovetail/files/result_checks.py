@@ -21,18 +21,18 @@ def check_agrees(record: Record, entry: Entry) -> None:
     if not record["sets"] and not record["profiles"]:
         raise entry.child("sets").refused("results hold at least one set or profile; got none")
     verdicts = list(_verdicts(record, entry))
-    for where, said, is_held in verdicts:
-        if said != is_held:
+    for where, claimed, is_held in verdicts:
+        if claimed != is_held:
             message = "its figures keep the bar" if is_held else "its figures miss the bar"
-            raise where.refused(f"holds is {_word(said)}, but {message}; write the results again with --json")
-    if record["holds"] != all(said for _, said, _ in verdicts):
-        missed = sum(not said for _, said, _ in verdicts)
+            raise where.refused(f"holds is {_word(claimed)}, but {message}; write the results again with --json")
+    if record["holds"] != all(claimed for _, claimed, _ in verdicts):
+        missed = sum(not claimed for _, claimed, _ in verdicts)
         message = f"holds is {_word(record['holds'])}, but {missed} of its {len(verdicts)} bars are missed"
         raise entry.child("holds").refused(f"{message}; write the results again with --json")
 
 
 def _verdicts(record: Record, entry: Entry) -> Iterator[tuple[Entry, bool, bool]]:
-    """Where a bar stands, whether it is said to hold, and whether its figures say so."""
+    """Where a bar stands, whether the record claims that it holds, and whether its figures say so."""
     for place, one in enumerate(record["sets"]):
         here = entry.child("sets").child(place)
         for number, score in enumerate(one["scores"]):

@@ -134,12 +134,12 @@ class Shape(BaseModel):
             if old in written:
                 if new in written or not isinstance(written[old], bool):
                     message = f"{old} is an old switch for {new}; set {new}: {names[True]}, or remove {old}"
-                    raise PydanticCustomError("told", "{message}", {"message": message})
+                    raise PydanticCustomError("message", "{message}", {"message": message})
                 written = {key: value for key, value in written.items() if key != old} | {new: names[written[old]]}
         for old, new in cls.old_keys.items():
             if old in written and new in written:
                 message = f"{old} is the old name of {new}; remove {old}"
-                raise PydanticCustomError("told", "{message}", {"message": message})
+                raise PydanticCustomError("message", "{message}", {"message": message})
         return {cls.old_keys.get(key, key): value for key, value in written.items()}
 
 
@@ -150,7 +150,7 @@ def amount(unit: str, example: str = "") -> Any:
         try:
             value = quantity(written, unit, example)
         except DovetailError as error:
-            raise PydanticCustomError("told", "{message}", {"message": error.message}) from None
+            raise PydanticCustomError("message", "{message}", {"message": error.message}) from None
         if value < 0 or (value == 0 and unit not in _MAY_BE_ZERO):
             bound = "not be negative" if unit in _MAY_BE_ZERO else "be above 0"
             raise PydanticCustomError("rule", "{rule}", {"rule": f"must {bound}"})
@@ -165,7 +165,7 @@ def _share(written: object) -> float:
     try:
         return share_frac(written)
     except DovetailError as error:
-        raise PydanticCustomError("told", "{message}", {"message": error.message}) from None
+        raise PydanticCustomError("message", "{message}", {"message": error.message}) from None
 
 
 def _in_reach(value: float) -> float:
@@ -184,7 +184,7 @@ def _printable(text: str) -> str:
 def _dtype(name: str) -> str:
     if name not in DTYPES:
         message = f"no dtype is named {quoted(name)}{did_you_mean(name[:100], DTYPES)}"
-        raise PydanticCustomError("told", "{message}", {"message": message})
+        raise PydanticCustomError("message", "{message}", {"message": message})
     return name
 
 
@@ -315,8 +315,8 @@ def checked(
     try:
         return shape.model_validate(entry.node.plain() if written is None else written)
     except ValidationError as error:
-        told = [complaint(entry, shape, detail, keys or {}, hint) for detail in error.errors(include_url=False)]
-        raise min(told, key=lambda one: one[:2])[2] from None
+        complaints = [complaint(entry, shape, detail, keys or {}, hint) for detail in error.errors(include_url=False)]
+        raise min(complaints, key=lambda one: one[:2])[2] from None
 
 
 def values_of(

@@ -60,7 +60,7 @@ class Change:
     section: str
     path: str
     value: Any
-    key: str  # as it was said
+    key: str  # as given
 
 
 def change_of(key: str, value: Any) -> Change:
@@ -85,7 +85,7 @@ def change_of(key: str, value: Any) -> Change:
         try:
             return Change(section=PLAN, path=plan_key(word), value=value, key=key)
         except InvalidInput:
-            pass  # told below, with every path there is
+            pass  # refused below, with every path there is
     raise _unknown(key)
 
 
@@ -227,7 +227,7 @@ def _entry(value: Any, path: str) -> Entry:
 
 
 class _at:  # noqa: N801  # read as a word: with _at(change)
-    """Places errors at the key that was said."""
+    """Places errors at the key that was given."""
 
     def __init__(self, change: Change) -> None:
         self._key = change.key

@@ -1,4 +1,4 @@
-"""The traces of all ranks, PREFIX.0.et and on: found, read once where alike, written; and their process groups."""
+"""The traces of all ranks, PREFIX.0.et and on: found, read once where identical, written; and their process groups."""
 
 from __future__ import annotations
 

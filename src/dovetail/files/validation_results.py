@@ -20,7 +20,7 @@ from dovetail.files.text import quoted
 def _statistic(name: str) -> str:
     if name not in STATISTICS:
         message = f"a score has no statistic named {quoted(name)}{did_you_mean(name[:100], STATISTICS)}"
-        raise PydanticCustomError("told", "{message}", {"message": message})
+        raise PydanticCustomError("message", "{message}", {"message": message})
     return name
 
 

@@ -48,12 +48,12 @@ def as_plain(value: Any, is_named: bool = False) -> Any:
     if is_dataclass(value) and not isinstance(value, type):
         hints, defaults = _hints(type(value)), {each.name: each for each in fields(value)}
         kind = stable_type(type(value))
-        said = {KIND: kind.stable} if is_named else {}
+        plain = {KIND: kind.stable} if is_named else {}
         for each in kind.fields:
             part = getattr(value, each.python)
             if not _is_default(defaults[each.python], part):
-                said[each.stable] = as_plain(part, _is_open(hints[each.python]))
-        return said
+                plain[each.stable] = as_plain(part, _is_open(hints[each.python]))
+        return plain
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, tuple):
@@ -152,10 +152,10 @@ class _Reader:
         """One of several kinds: of dataclasses the one that is named, else the first that `node` can be."""
         kinds = {stable_type(hint).stable: hint for hint in hints if isinstance(hint, type) and is_dataclass(hint)}
         if isinstance(node.value, dict) and len(kinds) > 1:
-            said = node.value.get(KIND, Node(None)).value
-            if not isinstance(said, str) or said not in kinds:
-                raise _Refusal(f"must be one of {', '.join(sorted(kinds))}; got {described(said)}", KIND)
-            return self.read(kinds[said], node)
+            name = node.value.get(KIND, Node(None)).value
+            if not isinstance(name, str) or name not in kinds:
+                raise _Refusal(f"must be one of {', '.join(sorted(kinds))}; got {described(name)}", KIND)
+            return self.read(kinds[name], node)
         refusals = []
         for hint in hints:
             try:

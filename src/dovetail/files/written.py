@@ -39,7 +39,7 @@ def write_file(file: Path, text: str) -> None:
 
 
 def write_bytes(file: Path, data: bytes) -> None:
-    """Writes beside `file` and then puts it in place, so that nobody meets half of it."""
+    """Writes beside `file` and then puts it in place, so that no reader meets half of it."""
     try:
         with placed(file) as half:
             half.write_bytes(data)

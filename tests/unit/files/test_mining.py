@@ -61,10 +61,10 @@ def test_stages_say_on_how_many_devices_and_by_which_designs(tmp_path):
     said = StageOverrides(devices=2, stages="pooled", keep=5, fix=("dp=2",), forbid=("zero",))
     spec = load_mining(written(tmp_path, text), MineOverrides(stages=said))
     assert (spec.stages.num_devices, spec.stages.way, spec.stages.num_kept) == (2, "pooled", 5)
-    assert {one.key: one.values for one in spec.stages.said} == {"data_parallel": (2,), "zero_stage": (0,)}
-    assert [one for one in spec.stages.constraints if one not in spec.stages.said] == [several_stages(2)]
+    assert {one.key: one.values for one in spec.stages.requested} == {"data_parallel": (2,), "zero_stage": (0,)}
+    assert [one for one in spec.stages.constraints if one not in spec.stages.requested] == [several_stages(2)]
     spec = load_mining(written(tmp_path, text.replace("mosaic\nkeep: 3", "one")), MineOverrides())
-    assert spec.stages.said == spec.stages.constraints
+    assert spec.stages.requested == spec.stages.constraints
 
 
 def test_where_nothing_is_said_of_stages_there_is_one_design_and_no_planner():

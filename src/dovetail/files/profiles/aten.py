@@ -1,6 +1,6 @@
 """PyTorch's operators as ours: by name, how the row of a graph that each is follows from the shapes it was given.
 
-One line of `OPERATORS` a name. What is not in it, or was given shapes we have no row for, is said so and counted.
+One line of `OPERATORS` a name. What is not in it, or was given shapes we have no row for, is reported and counted.
 """
 
 from __future__ import annotations

@@ -39,9 +39,9 @@ class CallTree:
         self._meanings: dict[tuple[int, bool], Meaning] = {}
         self._is_back = [False] * len(parents)
         for index in order:
-            said, around = calls[codes[index]], parents[index]
-            is_back = around != NO_CALL and self._is_back[around] and not said.is_recorded
-            self._is_back[index] = is_back or said.name.startswith(_BACKWARD)
+            call, around = calls[codes[index]], parents[index]
+            is_back = around != NO_CALL and self._is_back[around] and not call.is_recorded
+            self._is_back[index] = is_back or call.name.startswith(_BACKWARD)
         self._give(order)
 
     def of(self, index: int) -> Meaning:
@@ -95,20 +95,20 @@ def nested_tree(events: Events) -> CallTree:
     return CallTree(events.call, list(events.calls), parents, order)
 
 
-def _meaning(said: HostCall, *, is_back: bool) -> Meaning:
-    is_ours = said.is_operator and is_known(said.name)
+def _meaning(call: HostCall, *, is_back: bool) -> Meaning:
+    is_ours = call.is_operator and is_known(call.name)
     row: Row | str = NOT_MAPPED
     if is_ours:
-        dims, types, values = (ast.literal_eval(text) if text else [] for text in (said.dims, said.types, said.values))
+        dims, types, values = (ast.literal_eval(text) if text else [] for text in (call.dims, call.types, call.values))
         try:
-            row = row_of(call_of(said.name, dims, types, values, is_backward=is_back))
+            row = row_of(call_of(call.name, dims, types, values, is_backward=is_back))
         except NotOurs as why:
             row = str(why)
-    is_composite = said.name in COMPOSITES
+    is_composite = call.name in COMPOSITES
     return Meaning(
-        name=said.name,
+        name=call.name,
         row=row,
-        is_operator=said.is_operator,
+        is_operator=call.is_operator,
         is_composite=is_composite,
         is_known=is_ours and not is_composite,
     )

@@ -77,9 +77,9 @@ class _Text:
             if not self._more():
                 raise InvalidInput(f"{_NOT_JSON}: it ends early")
 
-    def expect(self, character: str, told: str) -> None:
+    def expect(self, character: str, message: str) -> None:
         if self.peek() != character:
-            raise InvalidInput(f"{told}; got {self._left[self._at : self._at + 20]!r}")
+            raise InvalidInput(f"{message}; got {self._left[self._at : self._at + 20]!r}")
         self._at += 1
 
     def next_of(self, characters: str) -> str:

@@ -1,7 +1,7 @@
 """The trace of PyTorch's profiler (Kineto, `export_chrome_trace`): its events as columns, read one at a time.
 
 Microseconds in the file, seconds here. Only what tells of operators is kept, so that a long trace stays small: calls
-that are alike are kept once. Names are as the file has them, for they are many; whoever shows one cleans it.
+that are equal are kept once. Names are as the file has them, for they are many; they are cleaned where shown.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _ELEMENT_BYTES = {
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """What calls on the host have in common that are alike; arguments are kept of operators that we know."""
+    """What equal calls on the host have in common; arguments are kept of operators that we know."""
 
     name: str
-    is_operator: bool  # else a span that somebody named
+    is_operator: bool  # else a span that user code named
     is_recorded: bool  # by autograd, on the way forward
     dims: str = ""
     types: str = ""
@@ -45,7 +45,7 @@ class HostCall:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """What kernels have in common that are alike; of a collective, its message."""
+    """What equal kernels have in common; of a collective, its message."""
 
     name: str
     stream: str
@@ -92,8 +92,8 @@ class Events:
         kind = event.get("cat")
         if kind not in _ON_HOST and kind not in _ON_DEVICE and kind not in _LAUNCHES:
             return
-        said = event.get("args")
-        args: dict[str, Any] = said if isinstance(said, dict) else {}
+        given = event.get("args")
+        args: dict[str, Any] = given if isinstance(given, dict) else {}
         name = event.get("name")
         if not isinstance(name, str):
             raise InvalidInput(f"an event of {kind} has no name")

@@ -100,7 +100,7 @@ def _named_row(tree: CallTree, owner: int) -> tuple[str, Row]:
 
 
 def _name_and_reason(kernel: Kernel, index: int, tree: CallTree) -> tuple[str, str]:
-    """By what name a kernel of nobody is left out, and why."""
+    """By what name a kernel without a caller is left out, and why."""
     if kernel.is_copy:
         return kernel.name, _BETWEEN
     if kernel.name.startswith("nccl"):

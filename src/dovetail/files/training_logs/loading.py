@@ -30,7 +30,7 @@ def names_training_log(file: Path) -> bool:
     try:
         return bool(_format_of(_lines(file)))
     except DovetailError:
-        return False  # to be refused by whoever reads it as something else
+        return False  # refused where it is read as something else
 
 
 def load_training_log(file: Path) -> TrainingLog:
@@ -48,7 +48,7 @@ def load_training_log(file: Path) -> TrainingLog:
 
 
 def _lines(file: Path) -> list[Line]:
-    """The lines of a log; bytes that are no UTF-8 stand in the lines of whoever wrote them, and cost no other."""
+    """The lines of a log; bytes that are no UTF-8 stand in the lines that hold them, and cost no other."""
     return lines_of(re.sub("\0", "", read_bytes(file, "").decode("utf-8", errors="replace").removeprefix("\ufeff")))
 
 

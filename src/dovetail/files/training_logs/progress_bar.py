@@ -31,7 +31,7 @@ def elapsed_s(text: str) -> float:
 
 @dataclass(slots=True)
 class BarSteps:
-    """Steps of the bars of one log, told to its draft when all are seen."""
+    """Steps of the bars of one log, added to its draft when all are seen."""
 
     windows: list[tuple[Line, int, float, int]] = field(default_factory=list)  # line, step, seconds of a step, steps
     shown_s: list[tuple[Line, int, float]] = field(default_factory=list)

@@ -229,7 +229,7 @@ def _plan(
 
 
 def _zero_stage(parallelism: dict[str, Any], facts: dict[str, Any], stages: int) -> int:
-    """FSDP gathers for each pass, ZeRO-3; with a pipeline it keeps what it gathered, ZeRO-2, unless told otherwise."""
+    """FSDP gathers for each pass, ZeRO-3; with a pipeline it keeps what it gathered, ZeRO-2, by default."""
     if facts["shard"] < 2:
         return 0
     policy = parallelism.get("fsdp_reshard_after_forward", "default")
