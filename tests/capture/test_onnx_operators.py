@@ -56,21 +56,23 @@ def test_without_the_package_the_way_to_get_it_is_said(tmp_path: Path, monkeypat
 
 
 @given(sides, st.integers(1, 6), st.integers(1, 9), st.integers(0, 4))
-def test_a_frozen_batch_gives_way_wherever_it_stands_alone_or_as_a_factor(shape, written, asked, place):
+def test_a_frozen_batch_gives_way_wherever_it_stands_alone_or_as_a_factor(shape, written, requested, place):
     """Whatever a Reshape was exported with, at another batch its target holds as many elements as it is given."""
     place %= len(shape)
     before = [*shape[:place], shape[place] * written, *shape[place + 1 :]]
-    fitted = refitted(tuple(before), (asked, *shape), (Frozen(written=written, asked=asked, is_batch=True),))
-    assert prod(fitted) == asked * prod(shape)
+    fitted = refitted(
+        tuple(before), (requested, *shape), (Frozen(written=written, requested=requested, is_batch=True),)
+    )
+    assert prod(fitted) == requested * prod(shape)
 
 
 @given(sides, st.integers(1, 6), st.integers(1, 6))
-def test_a_target_that_fits_is_left_alone(shape, written, asked):
-    frozen = (Frozen(written=written, asked=asked, is_batch=True),)
+def test_a_target_that_fits_is_left_alone(shape, written, requested):
+    frozen = (Frozen(written=written, requested=requested, is_batch=True),)
     assert refitted(tuple(shape), tuple(reversed(shape)), frozen) == tuple(shape)
 
 
 @given(sides, st.integers(1, 6), st.integers(1, 6))
-def test_a_frozen_batch_before_a_free_entry_is_replaced(shape, written, asked):
-    frozen = (Frozen(written=written, asked=asked, is_batch=True),)
-    assert refitted((written, -1), (asked, *shape), frozen) == (asked, -1)
+def test_a_frozen_batch_before_a_free_entry_is_replaced(shape, written, requested):
+    frozen = (Frozen(written=written, requested=requested, is_batch=True),)
+    assert refitted((written, -1), (requested, *shape), frozen) == (requested, -1)

@@ -31,7 +31,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureJob:
-    """What to capture, and how; empty, 0 or None where nothing was said."""
+    """What to capture, and how; empty, 0 or None where not given."""
 
     model: Any
     example_inputs: Any = None
@@ -65,21 +65,21 @@ class Found:
     remarks: tuple[str, ...] = ()
 
 
-def captured(asked: CaptureJob, tell: Tell = lambda _: None) -> Found:
-    """The model that was asked for; `tell` is called with what is being done."""
+def captured(job: CaptureJob, tell: Tell = lambda _: None) -> Found:
+    """The model of `job`; `tell` is called with what is being done."""
     with offline():
-        return _found(asked, tell)
+        return _found(job, tell)
 
 
-def _found(asked: CaptureJob, tell: Tell) -> Found:
-    if isinstance(asked.model, str | PathLike):
-        target = os.fspath(asked.model)
+def _found(job: CaptureJob, tell: Tell) -> Found:
+    if isinstance(job.model, str | PathLike):
+        target = os.fspath(job.model)
         check_target(target)
         if is_onnx(target):
-            return _of_onnx(asked, Path(target), tell)
+            return _of_onnx(job, Path(target), tell)
         if is_config(target):
-            return _of_config(asked, config_in(Path(target)), target, tell)
-    return _of_module(asked, tell)
+            return _of_config(job, config_in(Path(target)), target, tell)
+    return _of_module(job, tell)
 
 
 def _once(key: str, is_kept: bool, record: Callable[[], Captured]) -> Found:
@@ -92,20 +92,20 @@ def _once(key: str, is_kept: bool, record: Callable[[], Captured]) -> Found:
     return Found(captured=recorded, is_from_cache=False, remarks=(remark,) if remark else ())
 
 
-def _of_onnx(asked: CaptureJob, file: Path, tell: Tell) -> Found:
-    _refuse(asked, "an ONNX file has its inputs", example_inputs="--inputs", seq_dim="--seq-dim")
+def _of_onnx(job: CaptureJob, file: Path, tell: Tell) -> Found:
+    _refuse(job, "an ONNX file has its inputs", example_inputs="--inputs", seq_dim="--seq-dim")
     if not file.is_file():
         raise InvalidInput(f"there is no file {quoted(str(file))}{near_file(file)}")
-    name = asked.name or one_line(file.stem)
-    key = file_key(_digests(file), batch=asked.batch, seq=asked.seq, name=name) if asked.is_kept else ""
+    name = job.name or one_line(file.stem)
+    key = file_key(_digests(file), batch=job.batch, seq=job.seq, name=name) if job.is_kept else ""
 
     def record() -> Captured:
         from dovetail.importers.onnx_model import recorded_onnx
 
         tell(f"reading {one_line(file.name)}")
-        return _understood(recorded_onnx(file, batch=asked.batch, seq=asked.seq), name, (), tell)
+        return _understood(recorded_onnx(file, batch=job.batch, seq=job.seq), name, (), tell)
 
-    return _once(key, asked.is_kept, record)
+    return _once(key, job.is_kept, record)
 
 
 def _digests(file: Path) -> str:
@@ -134,20 +134,20 @@ def config_in(file: Path) -> Mapping[str, Any]:
     return config
 
 
-def _of_config(asked: CaptureJob, config: Mapping[str, Any], where: str, tell: Tell) -> Found:
-    name = asked.name or _config_name(config, where)
-    inputs = asked.example_inputs
-    said = {"batch": asked.batch, "seq": asked.seq, "seq_dim": asked.seq_dim, "name": name, "inputs": inputs}
-    key = config_key(config, **said) if inputs is None or isinstance(inputs, str) else ""
+def _of_config(job: CaptureJob, config: Mapping[str, Any], where: str, tell: Tell) -> Found:
+    name = job.name or _config_name(config, where)
+    inputs = job.example_inputs
+    options = {"batch": job.batch, "seq": job.seq, "seq_dim": job.seq_dim, "name": name, "inputs": inputs}
+    key = config_key(config, **options) if inputs is None or isinstance(inputs, str) else ""
 
     def record() -> Captured:
         from dovetail.importers.torch_built import built_from_config
 
         tell("building the model without weights")
         module = built_from_config(config, where).module
-        return _of_recording(replace(asked, model=module, name=name, is_kept=False), module, inputs, tell).captured
+        return _of_recording(replace(job, model=module, name=name, is_kept=False), module, inputs, tell).captured
 
-    return _once(key, asked.is_kept, record)
+    return _once(key, job.is_kept, record)
 
 
 def _config_name(config: Mapping[str, Any], where: str) -> str:
@@ -158,27 +158,27 @@ def _config_name(config: Mapping[str, Any], where: str) -> str:
     return one_line(file.resolve().parent.name if file.stem == "config" else file.stem) or "model"
 
 
-def _of_module(asked: CaptureJob, tell: Tell) -> Found:
+def _of_module(job: CaptureJob, tell: Tell) -> Found:
     """Of a module, of what builds one, or of a configuration in memory."""
     from dovetail.importers.torch_built import built, is_module
     from dovetail.importers.torch_library import torch_library
 
-    model, inputs = asked.model, asked.example_inputs
-    if asked.words:
+    model, inputs = job.model, job.example_inputs
+    if job.words:
         torch_library()  # says what is missing before the user's code does
-        tell(f"importing {asked.words}")
-        model = factory_of(asked.words)
+        tell(f"importing {job.words}")
+        model = factory_of(job.words)
     if (config := config_of_value(model)) is not None:
-        return _of_config(replace(asked, model=model), config, "", tell)
+        return _of_config(replace(job, model=model), config, "", tell)
     if not is_module(model):
         if not callable(model):
             message = "a PyTorch module, a factory of one, a configuration or a file is captured"
             raise InvalidInput(f"{message}; got {type(model).__name__}")
-        words = asked.words or f"{getattr(model, '__name__', type(model).__name__)}()"
+        words = job.words or f"{getattr(model, '__name__', type(model).__name__)}()"
         tell("building the model without weights")
         made = built(model, words)
         model, inputs = made.module, inputs if inputs is not None else made.inputs
-    return _of_recording(asked, model, inputs, tell)
+    return _of_recording(job, model, inputs, tell)
 
 
 def config_of_value(value: Any) -> Mapping[str, Any] | None:
@@ -188,38 +188,38 @@ def config_of_value(value: Any) -> Mapping[str, Any] | None:
     return None
 
 
-def _of_recording(asked: CaptureJob, model: Any, inputs: Any, tell: Tell) -> Found:
+def _of_recording(job: CaptureJob, model: Any, inputs: Any, tell: Tell) -> Found:
     """Of a module that is there: what it does is seen by running it once, whatever its code depends on."""
     from dovetail.importers.torch_model import begun_module
 
-    example = _inputs_of(asked, model, inputs)
+    example = _inputs_of(job, model, inputs)
     notes = example.notes
     tell("recording")
     begun = begun_module(
-        model, example.inputs, name=asked.name, seq_dim=asked.seq_dim, known=example.known, fixed=example.fixed
+        model, example.inputs, name=job.name, seq_dim=job.seq_dim, known=example.known, fixed=example.fixed
     )
-    key = recording_key(begun.digest, name=asked.name, notes=notes) if asked.is_kept else ""
+    key = recording_key(begun.digest, name=job.name, notes=notes) if job.is_kept else ""
 
     def record() -> Captured:
         found = begun.finished()
         sizes = {"batch": found.batch, "seq": found.seq, "backward_flop": found.backward_flop}
-        return _understood(found.recorded, asked.name, (*notes, *found.notes), tell, **sizes)
+        return _understood(found.recorded, job.name, (*notes, *found.notes), tell, **sizes)
 
-    return _once(key, asked.is_kept, record)
+    return _once(key, job.is_kept, record)
 
 
-def _inputs_of(asked: CaptureJob, model: Any, inputs: Any) -> Examples:
-    """What the module is called with: as said, or made for a model that says what it reads; and what was assumed."""
+def _inputs_of(job: CaptureJob, model: Any, inputs: Any) -> Examples:
+    """What the module is called with: as given, or made for a model that says what it reads; and what was assumed."""
     from dovetail.importers.torch_examples import Examples, examples_of, has_examples
 
     if isinstance(inputs, str):
         inputs = inputs_from_text(inputs)
     if inputs is None and has_examples(model):
-        return examples_of(model, asked.batch, asked.seq)
+        return examples_of(model, job.batch, job.seq)
     if inputs is None:
         message = f"the inputs of {type(model).__name__} are not given; return (module, inputs) from its factory"
         raise InvalidInput(f"{message}, or pass --inputs 'x:float32[2,512]'")
-    if asked.batch or asked.seq:
+    if job.batch or job.seq:
         message = "example inputs set batch and length; leave --batch and --seq out"
         raise InvalidInput(message)
     return Examples(inputs=inputs)
@@ -241,8 +241,8 @@ def _understood(recorded: Recorded, name: str, notes: tuple[str, ...], tell: Tel
     return found
 
 
-def _refuse(asked: CaptureJob, why: str, **options: str) -> None:
-    """Raises where one of `options` was said that has no meaning here."""
+def _refuse(job: CaptureJob, why: str, **options: str) -> None:
+    """Raises where one of `options` was given that has no meaning here."""
     for field, option in options.items():
-        if getattr(asked, field) is not None:
+        if getattr(job, field) is not None:
             raise InvalidInput(why, option)

@@ -45,19 +45,19 @@ def _key(*words: str) -> str:
     return hashlib.sha256("\0".join((*own, *words)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def config_key(config: Mapping[str, Any], **asked: object) -> str:
+def config_key(config: Mapping[str, Any], **options: object) -> str:
     """Of a model that a configuration alone decides."""
-    return _key("config", json.dumps(config, sort_keys=True, default=repr), repr(sorted(asked.items())))
+    return _key("config", json.dumps(config, sort_keys=True, default=repr), repr(sorted(options.items())))
 
 
-def file_key(digest: str, **asked: object) -> str:
+def file_key(digest: str, **options: object) -> str:
     """Of a model that a file alone decides, whose hash `digest` is."""
-    return _key("file", digest, repr(sorted(asked.items())))
+    return _key("file", digest, repr(sorted(options.items())))
 
 
-def recording_key(digest: str, **asked: object) -> str:
+def recording_key(digest: str, **options: object) -> str:
     """Of a module whose first recording has the hash `digest`: what ran, not the code that made it run."""
-    return _key("recording", digest, repr(sorted(asked.items())))
+    return _key("recording", digest, repr(sorted(options.items())))
 
 
 def step_key(content: str, *words: str) -> str:

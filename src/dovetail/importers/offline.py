@@ -50,16 +50,16 @@ def no_network() -> Iterator[None]:
 @contextmanager
 def offline() -> Iterator[None]:
     """Afterwards everything is as it was."""
-    said, was_offline = os.environ.get(OFFLINE), getattr(_hub(), OFFLINE, None)
+    before, was_offline = os.environ.get(OFFLINE), getattr(_hub(), OFFLINE, None)
     os.environ[OFFLINE] = "1"
     _put(is_offline=True)
     try:
         yield
     finally:
         os.environ.pop(OFFLINE, None)
-        if said is not None:
-            os.environ[OFFLINE] = said
-        _put(is_offline=bool(was_offline) or (was_offline is None and said == "1"))
+        if before is not None:
+            os.environ[OFFLINE] = before
+        _put(is_offline=bool(was_offline) or (was_offline is None and before == "1"))
 
 
 def _hub() -> Any:

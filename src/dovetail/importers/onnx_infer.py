@@ -49,7 +49,7 @@ _REFUSED = {
 
 
 def refuse(call: Call) -> None:
-    """Raises for an operator that nobody has mapped, with what it read and the way to add it."""
+    """Raises for an operator that is not mapped, with what it read and the way to add it."""
     if call.op in onnx_operators:
         return
     shapes = ", ".join(str(list(value.shape)) for value in call.given)

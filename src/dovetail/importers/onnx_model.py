@@ -20,7 +20,7 @@ from dovetail.importers.onnx_shared import SharedTensor, shared_weights
 from dovetail.importers.onnx_sizes import (
     Axes,
     Frozen,
-    asked_batch_and_seq,
+    requested_batch_and_seq,
     axes_of,
     frozen_sizes,
     input_shapes,
@@ -50,7 +50,7 @@ def recorded_onnx(path: str | PathLike[str], *, batch: int = 0, seq: int = 0) ->
     graph = onnx_graph(Path(path))
     names = trained(graph)
     model = _Model(graph=graph, axes=axes_of(graph), trained=names, shared=shared_weights(graph, names))
-    batch, seq = asked_batch_and_seq(graph, model.axes, batch, seq)
+    batch, seq = requested_batch_and_seq(graph, model.axes, batch, seq)
     base = _recording(model, batch, seq)
     other_seq, second_seq = _at_other_seq(model, batch, seq, base)
     has_positions = bool(model.axes.seq_at) and not model.axes.sides_at
@@ -105,7 +105,7 @@ def _walk(model: _Model, values: dict[str, Value], frozen: tuple[Frozen, ...]) -
         refuse(call)
         found = inference.shapes(node, call)
         call = with_outputs(call, node, found)
-        if _is_weight_seen_anew(call):
+        if _is_view_of_weight(call):
             seen = call[0] if node.op == "Identity" else replace(call[0], is_turned=not call[0].is_turned)
             values[node.outputs[0]] = replace(seen, shape=call.outputs[0].shape)
         elif _is_folded(call):
@@ -158,7 +158,7 @@ def _call(node: Node, values: dict[str, Value], frozen: tuple[Frozen, ...]) -> C
     )
 
 
-def _is_weight_seen_anew(call: Call) -> bool:
+def _is_view_of_weight(call: Call) -> bool:
     """Whether a node hands a weight on as it is, or a matrix turned."""
     if call.op not in ("Identity", "Transpose") or call[0].source is not Source.PARAMETER:
         return False

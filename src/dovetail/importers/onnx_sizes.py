@@ -1,7 +1,7 @@
 """Which dims of an ONNX file's inputs are the batch and which are positions, and the same file at other sizes.
 
 A dim given by a word is free. The word that says "batch", or else the one of the first dim, is the batch; other words
-of inputs of up to three dims are positions; words of larger inputs are sides of pictures and stay as they are asked.
+of inputs of up to three dims are positions; words of larger inputs are sides of pictures and stay as requested.
 A file without words is frozen at the sizes of its export: its first dims are the batch, the second ones of inputs of
 whole numbers positions, and Reshape and Expand nodes hold both as constants, which are replaced where they must be.
 """
@@ -37,10 +37,10 @@ class Axes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frozen:
-    """A size that the file holds as a constant, and the one asked for."""
+    """A size that the file holds as a constant, and the requested one."""
 
     written: int
-    asked: int
+    requested: int
     is_batch: bool
 
 
@@ -80,11 +80,11 @@ def input_shapes(graph: OnnxGraph, axes: Axes, batch: int, seq: int) -> Mapping[
     return shapes
 
 
-def asked_batch_and_seq(graph: OnnxGraph, axes: Axes, batch: int, seq: int) -> tuple[int, int]:
-    """(batch, seq) of the recording, with what was not asked for filled in."""
-    for name, asked in (("batch", batch), ("seq", seq)):
-        if asked < 0:
-            raise InvalidInput(f"{name} must be at least 1; got {asked}")
+def requested_batch_and_seq(graph: OnnxGraph, axes: Axes, batch: int, seq: int) -> tuple[int, int]:
+    """(batch, seq) of the recording, with what was not requested filled in."""
+    for name, requested in (("batch", batch), ("seq", seq)):
+        if requested < 0:
+            raise InvalidInput(f"{name} must be at least 1; got {requested}")
     open_at = sorted(axes.seq_at | axes.sides_at)
     if open_at and not axes.seq and not seq:
         name, place = open_at[0]
@@ -101,9 +101,9 @@ def frozen_sizes(axes: Axes, batch: int, seq: int) -> tuple[Frozen, ...]:
     """The constants that stand in the way of these sizes."""
     found = []
     if axes.batch and axes.batch != batch:
-        found.append(Frozen(written=axes.batch, asked=batch, is_batch=True))
+        found.append(Frozen(written=axes.batch, requested=batch, is_batch=True))
     if axes.seq and axes.seq != seq:
-        found.append(Frozen(written=axes.seq, asked=seq, is_batch=False))
+        found.append(Frozen(written=axes.seq, requested=seq, is_batch=False))
     return tuple(found)
 
 
@@ -126,12 +126,12 @@ def _candidates(target: tuple[int, ...], size: Frozen) -> list[tuple[int, ...]]:
     """The target with the size where it may stand: by itself first, then as a factor."""
 
     def at(place: int) -> tuple[int, ...]:
-        return (*target[:place], target[place] // size.written * size.asked, *target[place + 1 :])
+        return (*target[:place], target[place] // size.written * size.requested, *target[place + 1 :])
 
     alone = [place for place, entry in enumerate(target) if entry == size.written]
     if -1 in target:
         return [at(place) for place in alone if place == 0 or not size.is_batch]
-    everywhere = tuple(size.asked if entry == size.written else entry for entry in target)
+    everywhere = tuple(size.requested if entry == size.written else entry for entry in target)
     factors = [place for place, entry in enumerate(target) if entry % size.written == 0]
     single = [at(place) for place in (*alone, *factors)]
     return [*single, everywhere] if size.is_batch else [everywhere, *single]

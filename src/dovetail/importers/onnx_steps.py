@@ -29,7 +29,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """One tensor of the file at the sizes asked for. `known` is empty unless its value follows from shapes alone."""
+    """One tensor of the file at the requested sizes. `known` is empty unless its value follows from shapes alone."""
 
     name: str  # empty where an input was left out
     shape: Shape

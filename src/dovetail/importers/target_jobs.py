@@ -202,28 +202,28 @@ class _Ranks:
         """Takes one message of a rank; the ranks that have to run for it come back."""
         rank = self._running[pipe][0]
         try:
-            kind, said = pipe.recv()
+            kind, payload = pipe.recv()
         except EOFError:
             status = self._end(pipe)
             raise InvalidInput(f"the process of rank {rank} ended with status {status} before its step did") from None
         if kind == "post":
-            source, target, packed = said
+            source, target, packed = payload
             self._sent.setdefault((source, target), []).append(packed)
             for other, needed in tuple(self._waiting.items()):
                 if self._answer(other, needed):
                     del self._waiting[other]
             return ()
         if kind == "fetch":
-            if self._answer(pipe, said):
+            if self._answer(pipe, payload):
                 return ()
-            self._waiting[pipe] = said
-            return (said[0],)
+            self._waiting[pipe] = payload
+            return (payload[0],)
         self._end(pipe)
         if kind == "error":
-            error, message, where = said
+            error, message, where = payload
             raise error(message, where)
-        self.found[rank] = said
-        return tuple(said.peers) if is_whole else ()
+        self.found[rank] = payload
+        return tuple(payload.peers) if is_whole else ()
 
     def _answer(self, pipe: Any, needed: tuple[int, int, int]) -> bool:
         source, target, place = needed

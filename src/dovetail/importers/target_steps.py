@@ -37,17 +37,17 @@ class TargetStep:
     seq: int
 
 
-def recorded_target(asked: CaptureJob, trained: TrainedAs, tell: Tell = lambda _: None) -> TargetStep:
-    """The step of what was asked for, as its code runs."""
+def recorded_target(request: CaptureJob, trained: TrainedAs, tell: Tell = lambda _: None) -> TargetStep:
+    """The step of `request`, as its code runs."""
     with offline():
-        return _recorded(asked, trained, tell)
+        return _recorded(request, trained, tell)
 
 
-def _recorded(asked: CaptureJob, trained: TrainedAs, tell: Tell) -> TargetStep:
+def _recorded(request: CaptureJob, trained: TrainedAs, tell: Tell) -> TargetStep:
     from dovetail.importers.torch_library import torch_library
 
     torch = torch_library()
-    module, inputs = _built(asked, tell)
+    module, inputs = _built(request, tell)
     from dovetail.importers.torch_copy import meta_copy, settle_configs, unwrapped
     from dovetail.importers.torch_examples import Examples, examples_of, has_examples
     from dovetail.importers.torch_inputs import read_inputs
@@ -65,17 +65,17 @@ def _recorded(asked: CaptureJob, trained: TrainedAs, tell: Tell) -> TargetStep:
     if isinstance(inputs, str):
         inputs = inputs_from_text(inputs)
     if inputs is None and has_examples(module):
-        example = examples_of(module, asked.batch, asked.seq)
+        example = examples_of(module, request.batch, request.seq)
     else:
         example = Examples(inputs=inputs)
     if example.inputs is None:
         raise InvalidInput(f"the inputs of {type(module).__name__} are not given; pass --inputs")
-    read = read_inputs(module, example.inputs, asked.seq_dim, known=example.known, fixed=example.fixed)
-    batch, seq = asked.batch or read.batch, asked.seq or read.seq
+    read = read_inputs(module, example.inputs, request.seq_dim, known=example.known, fixed=example.fixed)
+    batch, seq = request.batch or read.batch, request.seq or read.seq
     args, kwargs = read.at(batch=batch, seq=seq)
     _give_numbers(module, read, args, kwargs)
     tell("recording the step")
-    name = asked.name or type(module).__name__
+    name = request.name or type(module).__name__
     if trained.is_compiled:
         from dovetail.importers.torch_compiled import compiled_step
 
@@ -83,11 +83,11 @@ def _recorded(asked: CaptureJob, trained: TrainedAs, tell: Tell) -> TargetStep:
     return TargetStep(name=name, step=recorded_step(module, args, kwargs, job), batch=batch, seq=seq)
 
 
-def _built(asked: CaptureJob, tell: Tell) -> tuple[Any, Any]:
+def _built(request: CaptureJob, tell: Tell) -> tuple[Any, Any]:
     """The module and what it is called with, if its factory says so."""
     from dovetail.importers.torch_built import built, built_from_config, is_module
 
-    model = asked.model
+    model = request.model
     if isinstance(model, str | PathLike):
         target = os.fspath(model)
         check_target(target)
@@ -97,16 +97,16 @@ def _built(asked: CaptureJob, tell: Tell) -> tuple[Any, Any]:
             )
         if is_config(target):
             tell("building the model without weights")
-            return built_from_config(config_in(Path(target)), target).module, asked.example_inputs
-        tell(f"importing {asked.words}")
+            return built_from_config(config_in(Path(target)), target).module, request.example_inputs
+        tell(f"importing {request.words}")
         model = factory_of(target)
     if (config := config_of_value(model)) is not None:
-        return built_from_config(config, "").module, asked.example_inputs
+        return built_from_config(config, "").module, request.example_inputs
     if is_module(model):
-        return model, asked.example_inputs
+        return model, request.example_inputs
     tell("building the model without weights")
-    made = built(model, asked.words or f"{getattr(model, '__name__', type(model).__name__)}()")
-    return made.module, asked.example_inputs if asked.example_inputs is not None else made.inputs
+    made = built(model, request.words or f"{getattr(model, '__name__', type(model).__name__)}()")
+    return made.module, request.example_inputs if request.example_inputs is not None else made.inputs
 
 
 def _give_numbers(module: Any, read: Any, args: Any, kwargs: Any) -> None:

@@ -21,7 +21,7 @@ from dovetail.files.text import near_file, one_line, quoted
 
 CONFIG, ONNX, CODE = ".json", ".onnx", ".py"
 FILE_MODULE = "dovetail_captured_"  # what Python knows a file by that was named; its own name may be taken
-MAX_WORDS = 200  # characters of what somebody else's error says
+MAX_WORDS = 200  # characters of the text of another library's error
 OFFLINE_WAY = "nothing is fetched while a model is captured, so build it from its configuration alone"
 _WAY = "name package.module:factory, file.py:factory, a Hugging Face config.json or a model.onnx"
 

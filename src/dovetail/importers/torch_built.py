@@ -32,7 +32,7 @@ class Built:
 
 
 def is_module(value: object) -> bool:
-    """Whether it is a PyTorch module, without importing PyTorch: nothing is, where nobody else has."""
+    """Whether it is a PyTorch module, without importing PyTorch: nothing is, where it was not imported."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.nn.Module)
 
@@ -110,33 +110,33 @@ def built_from_config(config: Mapping[str, Any], where: str = "") -> Built:
         raise InvalidInput("a Hugging Face configuration has a model_type, and this one has none", where)
     _check_depth(config, where)
     _architecture(config.get("architectures"), where)  # before transformers, whose releases refuse it in other words
-    said = _with_floats(dict(config))
-    said.pop("model_type")
+    given = _with_floats(dict(config))
+    given.pop("model_type")
     with blamed("reading the configuration"), quiet():
         if model_type not in transformers.CONFIG_MAPPING:
             known = list(transformers.CONFIG_MAPPING.keys())
             message = f"transformers {transformers.__version__} knows no model_type {quoted(model_type)}"
             raise InvalidInput(f"{message}{did_you_mean(model_type[:100], known)}", where)
         kind = _imported(partial(transformers.CONFIG_MAPPING.__getitem__, model_type), f"what {model_type} needs")
-        found = kind.from_dict(said)
+        found = kind.from_dict(given)
     return Built(module=_module_of(found, torch, where))
 
 
-def _with_floats(said: Any) -> Any:
+def _with_floats(given: Any) -> Any:
     """With the floats that JSON has no word for, which transformers writes as {"__float__": "Infinity"}."""
-    if isinstance(said, Mapping):
-        tag = said.get(_FLOAT_KEY) if len(said) == 1 else None
-        return float(tag) if tag in _FLOATS else {key: _with_floats(value) for key, value in said.items()}
-    return [_with_floats(value) for value in said] if isinstance(said, list) else said
+    if isinstance(given, Mapping):
+        tag = given.get(_FLOAT_KEY) if len(given) == 1 else None
+        return float(tag) if tag in _FLOATS else {key: _with_floats(value) for key, value in given.items()}
+    return [_with_floats(value) for value in given] if isinstance(given, list) else given
 
 
 def _check_depth(config: Mapping[str, Any], where: str) -> None:
     """Raises where more layers are to be built, one by one, than anybody would wait for."""
-    for key, said in config.items():
-        if isinstance(said, Mapping):
-            _check_depth(said, where)  # of its text or image part
-        elif re.search(r"(^n|_)_?layers?$", str(key)) and isinstance(said, int) and said > MOST_LAYERS:
-            message = f"at most {MOST_LAYERS} layers are captured, as each is built and run; {key} is {shown(said)}"
+    for key, given in config.items():
+        if isinstance(given, Mapping):
+            _check_depth(given, where)  # of its text or image part
+        elif re.search(r"(^n|_)_?layers?$", str(key)) and isinstance(given, int) and given > MOST_LAYERS:
+            message = f"at most {MOST_LAYERS} layers are captured, as each is built and run; {key} is {shown(given)}"
             raise InvalidInput(f"{message}; take the configuration as --model, which Dovetail reads itself", where)
 
 
@@ -167,17 +167,17 @@ def _class_of(config: Any, where: str) -> Any:
     raise InvalidInput(f"{message}; name a class under architectures", where)
 
 
-def _architecture(said: Any, where: str) -> str:
+def _architecture(given: Any, where: str) -> str:
     """The first class that `architectures` names; nothing where it names none."""
-    names = said if isinstance(said, list) else [said or ""]
+    names = given if isinstance(given, list) else [given or ""]
     if not all(isinstance(name, str) for name in names):
-        message = f"architectures must be names of classes, as in [LlamaForCausalLM]; got {described(said)}"
+        message = f"architectures must be names of classes, as in [LlamaForCausalLM]; got {described(given)}"
         raise InvalidInput(message, where)
     return names[0] if names else ""
 
 
 def _imported(find: Callable[[], Any], name: str) -> Any:
-    """What `find` gives: a class of transformers, which imports its file when it is first asked for."""
+    """What `find` gives: a class of transformers, which imports its file when it is first used."""
     from dovetail.importers.torch_run import quiet
 
     try:

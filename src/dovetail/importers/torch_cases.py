@@ -46,15 +46,15 @@ class Case:
     @property
     def content(self) -> str:
         """All that decides what is recorded, as text."""
-        said: tuple[object, ...] = (
+        facts: tuple[object, ...] = (
             self.name if not self.config else "",
             self.batch,
             self.seq,
             self.is_checkpointed,
             self.is_autocast,
         )
-        said += ("fp32",) if self.is_fp32 else ()
-        return json.dumps([said, dict(self.config)], sort_keys=True, default=repr)
+        facts += ("fp32",) if self.is_fp32 else ()
+        return json.dumps([facts, dict(self.config)], sort_keys=True, default=repr)
 
 
 def configs_in(file: Path) -> dict[str, dict[str, Any]]:

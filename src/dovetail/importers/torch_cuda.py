@@ -151,8 +151,8 @@ class CudaFunctions(TorchFunctionMode):
         if name in FP32:
             return self._cast(args, kwargs, torch.float32)
         if name in FP32_OUT:
-            is_told = kwargs.get("dtype") is not None or any(isinstance(one, torch.dtype) for one in args)
-            if args and isinstance(args[0], torch.Tensor) and _is_eligible(args[0]) and not is_told:
+            has_dtype = kwargs.get("dtype") is not None or any(isinstance(one, torch.dtype) for one in args)
+            if args and isinstance(args[0], torch.Tensor) and _is_eligible(args[0]) and not has_dtype:
                 return args, kwargs | {"dtype": torch.float32}
         if name in WIDEST:
             dtypes = {one.dtype for one in _floats((args, kwargs))}
@@ -250,9 +250,9 @@ def _softmax_of(operator: Any) -> Callable[..., Any]:
     """CUDA reads fp16 and writes fp32 in one kernel where code wants a softmax in fp32; it casts bf16 first."""
 
     def made(input: Any, dim: Any = None, *rest: Any, dtype: Any = None, **_more: Any) -> Any:
-        told = dtype or next((one for one in rest if isinstance(one, torch.dtype)), None)
+        wanted = dtype or next((one for one in rest if isinstance(one, torch.dtype)), None)
         is_half = isinstance(input, torch.Tensor) and input.is_meta and input.dtype == torch.float16
-        if not is_half or told != torch.float32 or not isinstance(dim, int):
+        if not is_half or wanted != torch.float32 or not isinstance(dim, int):
             return NotImplemented
         return operator(input, dim, True)
 
@@ -387,7 +387,7 @@ def _math_attention(query: Any, key: Any, value: Any, mask: Any, dropout_p: floa
     if dropout_p > 0:
         chances = torch.native_dropout(chances, dropout_p, True)[0]
     made = torch.matmul(chances, value).to(dtype)
-    chances.to(dtype)  # which PyTorch returns too, and nobody reads
+    chances.to(dtype)  # which PyTorch returns too, and no operator reads
     return made
 
 

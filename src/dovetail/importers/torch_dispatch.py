@@ -248,7 +248,7 @@ def _line() -> str:
     while frame is not None:
         name = frame.f_code.co_filename
         if name.startswith(_OURS) and not name.startswith(_RECORDERS):
-            return ""  # whoever had the step recorded
+            return ""  # the code that has the step recorded
         if not name.startswith(("<", _OURS)) and "/torch/" not in name:
             return f"{name}:{frame.f_lineno}"
         frame = frame.f_back

@@ -120,7 +120,7 @@ class JobRecorder(DispatchRecorder):
         self._call_stream = ""
         self._live: dict[int, int] = {}
         self._filling: dict[int, int] = {}  # by storage: the place of the collective that writes to it
-        self._futures: dict[int, int] = {}  # the same, where nobody will say that it waits
+        self._futures: dict[int, int] = {}  # the same, where no call will mark the wait
         self._batch: list[int] | None = None
         self._batch_before: dict[str, frozenset[int]] = {}
         self._forward_streams: dict[int, Any] = {}
@@ -163,7 +163,7 @@ class JobRecorder(DispatchRecorder):
         return made
 
     def _put(self, made: Any, operands: list[torch.Tensor]) -> None:
-        """Says of a new tensor where it is: as its factory said, or else where its operands are."""
+        """Says of a new tensor where it is: as its factory was given, or else where its operands are."""
         place = self.places.made_at
         if not place:
             if not self.places.elsewhere:

@@ -31,9 +31,9 @@ WAYS_OUT = {
 
 def data_dependent(name: str, where: str, line: str) -> InvalidInput:
     """The run asks for numbers, which a model without weights does not have."""
-    asked = "the value of a tensor (item, bool, int, float or if)" if name == "aten::_local_scalar_dense" else name
+    what = "the value of a tensor (item, bool, int, float or if)" if name == "aten::_local_scalar_dense" else name
     return InvalidInput(
-        f"{where or 'the outermost module'} asks for {asked}{line}, but a recording has shapes alone; let sizes and "
+        f"{where or 'the outermost module'} asks for {what}{line}, but a recording has shapes alone; let sizes and "
         "choices depend on shapes, not on values (a mask among the inputs may have numbers, which are known)"
     )
 
@@ -83,14 +83,14 @@ def under_autocast(where: str, line: str) -> InvalidInput:
 
 def raised(error: Exception, where: str) -> InvalidInput | NotModelled:
     """What a module raised, where, and what may help."""
-    said = " ".join(str(error).split())
+    message = " ".join(str(error).split())
     line = raising_line(error.__traceback__)
-    if ("meta tensor" in said and ("data" in said or "copy out" in said)) or "numpy" in said:
+    if ("meta tensor" in message and ("data" in message or "copy out" in message)) or "numpy" in message:
         return data_dependent("the numbers of a tensor", where, line)
-    if "SparseTensorImpl" in said:
+    if "SparseTensorImpl" in message:
         return NotModelled(f"{where} has sparse gradients{line}, which are not modelled; leave sparse=True out")
-    way = next((way for word, way in WAYS_OUT.items() if word in said), "")
-    return InvalidInput(f"{where} raised {type(error).__name__}{line}: {said:.300}{way}")
+    way = next((way for word, way in WAYS_OUT.items() if word in message), "")
+    return InvalidInput(f"{where} raised {type(error).__name__}{line}: {message:.300}{way}")
 
 
 def is_our_own(traceback: TracebackType | None) -> bool:
@@ -109,7 +109,7 @@ def user_line(skipped: Path | None = None) -> str:
         name = frame.f_code.co_filename
         parents = Path(name).parents
         if PACKAGE in parents and OURS not in parents:
-            return ""  # whoever had it recorded
+            return ""  # the code that has it recorded
         if _is_users(name) and skipped not in parents:
             return f" at {frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back

@@ -146,7 +146,7 @@ def _not_modelled(name: str) -> WholeReader:
 
 
 def _functions() -> dict[Any, WholeReader]:
-    """By the function that `__torch_function__` is told: where torch has one under two names both are here."""
+    """By the function that `__torch_function__` gets: where torch has one under two names both are here."""
     drops = (F.dropout, F.dropout1d, F.dropout2d, F.dropout3d, F.alpha_dropout, F.feature_alpha_dropout)
     more = ("dropout", "dropout_", "alpha_dropout", "alpha_dropout_", "feature_dropout", "feature_dropout_")
     table: dict[Any, WholeReader] = dict.fromkeys(drops, _dropout)

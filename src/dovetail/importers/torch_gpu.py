@@ -431,7 +431,7 @@ def _shape_and_dtype(tensor: torch.Tensor) -> dict[str, Any]:
 
 
 def _drawn_once(tensor: Any, mean: float, std: float, _least: float, _most: float, generator: Any = None) -> Any:
-    """A truncated normal draw, without drawing again what lies outside: nobody knows what does."""
+    """A truncated normal draw, without drawing again what lies outside: that is not known."""
     with torch.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 

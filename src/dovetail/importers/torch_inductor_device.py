@@ -101,7 +101,7 @@ def _devices() -> Iterator[Any]:
 
     def made(cls: Any, *args: Any, **kwargs: Any) -> Any:
         if cls is FunctionalTensor and args[6].type == "meta":
-            args = (*args[:6], CUDA, *args[7:10], True, *args[11:])  # its keys are CUDA's; its device is asked for
+            args = (*args[:6], CUDA, *args[7:10], True, *args[11:])  # its keys are CUDA's; its device is read
         return make(cls, *args, **kwargs)
 
     yield _instead(torch.Tensor, "_make_wrapper_subclass", staticmethod(made))

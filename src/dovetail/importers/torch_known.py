@@ -23,7 +23,7 @@ UNKNOWN = frozenset(f"aten::{name}" for name in _UNKNOWN.split())
 
 
 class KnownNumbers:
-    """The known numbers of tensors on meta, by the tensor. Whoever holds this keeps the tensors alive."""
+    """The known numbers of tensors on meta, by the tensor. The holder of this keeps the tensors alive."""
 
     def __init__(self) -> None:
         self._twins: dict[int, torch.Tensor] = {}

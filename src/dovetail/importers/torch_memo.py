@@ -1,4 +1,4 @@
-"""What an operator makes of tensors without numbers follows from their shapes: it is asked of PyTorch once.
+"""What an operator makes of tensors without numbers follows from their shapes: PyTorch computes it once.
 
 Layers repeat, and PyTorch works out every result on meta in Python. Operators that write, give views or hand an operand
 on are run each time, as is all that is not plain tensors and numbers.

@@ -115,7 +115,7 @@ def _prepared(
     known: frozenset[str],
     fixed: frozenset[str],
 ) -> tuple[_Runs, tuple[str, ...]]:
-    """A copy of the module to run, and what is to be said of it already."""
+    """A copy of the module to run, and notes on it."""
     torch = torch_library()
     from dovetail.importers.torch_copy import meta_copy, parameter_notes, settle, unwrapped, window_notes
     from dovetail.importers.torch_inputs import read_inputs

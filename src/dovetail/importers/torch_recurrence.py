@@ -12,7 +12,7 @@ Count = Callable[[int], None]
 
 
 class _Recurrence(Function):
-    """Outputs and gradients of the right shapes. What its products compute is told to `count`, forward and backward."""
+    """Outputs and gradients of the right shapes. What its products compute is counted by `count`, both ways."""
 
     @staticmethod
     def forward(ctx: Any, count: Count, num_directions: int, x: Any, hidden: Any, cell: Any, *weights: Any) -> Any:

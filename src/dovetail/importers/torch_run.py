@@ -1,4 +1,4 @@
-"""One forward pass of a module on meta tensors, recorded; and where asked the backward pass after it."""
+"""One forward pass of a module on meta tensors, recorded; and on request the backward pass after it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(
     for tensor, numbers in inputs.known_masks(args, kwargs):
         operators.known.learn(tensor, numbers)
     with (
-        quiet() as said,
+        quiet() as caught,
         settled_chances() as drawn,
         torch.enable_grad(),
         _writes_through_masks(),
@@ -56,7 +56,7 @@ def run(
         _unscripted(model),
     ):
         outputs = _forward(model, args, kwargs, operators)
-        _check_autocast(said, name)
+        _check_autocast(caught, name)
         tape.finish()
         forward_flop = operators.flop
         start = start_of(outputs)
@@ -105,7 +105,7 @@ def _unscripted(model: torch.nn.Module) -> Iterator[None]:
 
 
 def _writes_through_masks() -> contextlib.AbstractContextManager[object]:
-    """They count as writes of all elements. Whoever asks how many there are is refused before that."""
+    """They count as writes of all elements. Code that asks how many there are is refused before that."""
     settings = torch.fx.experimental._config
     if not hasattr(settings, "meta_nonzero_assume_all_nonzero"):
         return contextlib.nullcontext()
@@ -134,9 +134,9 @@ def _backward(start: Start, name: str) -> None:
         raise raised(error, f"the backward pass of {name}") from error
 
 
-def _check_autocast(said: list[warnings.WarningMessage], name: str) -> None:
+def _check_autocast(caught: list[warnings.WarningMessage], name: str) -> None:
     """Where PyTorch finds no such device it switches autocast off with nothing but a warning."""
-    for warning in said:
+    for warning in caught:
         text = str(warning.message)
         if "isabling" in text and ("autocast" in text.casefold() or "device_type" in text):
             raise under_autocast(name, f" at {warning.filename}:{warning.lineno}")
@@ -204,11 +204,11 @@ def quiet() -> Iterator[list[warnings.WarningMessage]]:
     logging.disable(logging.CRITICAL)
     try:
         with (
-            warnings.catch_warnings(record=True) as said,
+            warnings.catch_warnings(record=True) as caught,
             contextlib.redirect_stdout(io.StringIO()),
             contextlib.redirect_stderr(io.StringIO()),
         ):
             warnings.simplefilter("always")
-            yield said
+            yield caught
     finally:
         logging.disable(before)

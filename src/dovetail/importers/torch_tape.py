@@ -86,7 +86,7 @@ class Tape:
     def write_step(self, reading: Reading, outputs: list[torch.Tensor], op: str) -> None:
         """A step whose outputs are new tensors, or views of old ones.
 
-        Autograd detaches much that nobody reads, so such a step is written when its result is read.
+        Autograd detaches much that is never read, so such a step is written when its result is read.
         """
         if op == "aten::detach":
             [tensor] = outputs

@@ -2,7 +2,7 @@
 
 A study is known by the hash of all its inputs and of the physics that evaluates them, so a changed input or numbers
 that moved start a new one. Rows are written in write-ahead mode, a transaction for each batch: a process killed at any
-moment loses nothing it was told, and several may work on one file.
+moment loses no row it was given, and several may work on one file.
 
 Names are taken from their modules when they are first used: `dovetail --version` reads `store/version.py` alone.
 """

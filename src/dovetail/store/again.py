@@ -1,4 +1,4 @@
-"""Why a search does not go on from a study that was asked the same question: what has changed between the two."""
+"""Why a search does not go on from a study of the same question: what has changed between the two."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dovetail.store.shapes import SPACE
 from dovetail.store.version import physics_changes
 
 DERIVED = ("reference_losses", "loss_unit")  # of inputs: what the base comes to, so it moves with physics and chips
-LIMITS = ("limits", "budget")  # may be those of the base, if nothing is said
+LIMITS = ("limits", "budget")  # those of the base, if none is given
 
 
 def why_not_the_same(own: StudyRecord, other: StudyRecord) -> tuple[str, ...]:
@@ -39,12 +39,12 @@ def why_not_the_same(own: StudyRecord, other: StudyRecord) -> tuple[str, ...]:
 
 def _words(inputs: Mapping[str, Any], is_other_base: bool) -> dict[str, Any]:
     """A question without hashes; of two different bases, without what may be as the base has it."""
-    said = {key: _without_digests(value) for key, value in inputs.items() if key not in (SPACE, *DERIVED)}
+    words = {key: _without_digests(value) for key, value in inputs.items() if key not in (SPACE, *DERIVED)}
     knobs = list(inputs.get(SPACE, {}).items())
     if is_other_base:
-        said = {key: value for key, value in said.items() if key not in LIMITS}
+        words = {key: value for key, value in words.items() if key not in LIMITS}
         knobs = [(name, values) for name, values in knobs if len(values) > 1]
-    return said | {SPACE: knobs}
+    return words | {SPACE: knobs}
 
 
 def _without_digests(value: Any) -> Any:

@@ -26,7 +26,7 @@ def watched(path: Path) -> Iterator[None]:
 
 
 def fault(error: sqlite3.Error | UnicodeDecodeError, path: Path, num_rows: int = 0) -> InvalidInput:
-    """What SQLite said of the file at `path`, as we say it; `num_rows` are known to be kept."""
+    """SQLite's error on the file at `path`, in our words; `num_rows` are known to be kept."""
     if isinstance(error, UnicodeDecodeError):
         return damaged(path, "names in it are no text")
     name = str(getattr(error, "sqlite_errorname", "") or "")
@@ -50,7 +50,7 @@ def fault(error: sqlite3.Error | UnicodeDecodeError, path: Path, num_rows: int =
 
 
 def is_busy(error: sqlite3.Error) -> bool:
-    """Whether another process holds what was asked for."""
+    """Whether another process holds the lock."""
     return str(getattr(error, "sqlite_errorname", "") or "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 

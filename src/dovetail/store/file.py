@@ -128,7 +128,7 @@ def _reader(path: Path) -> sqlite3.Connection:
     except sqlite3.DatabaseError as error:
         name = getattr(error, "sqlite_errorname", "")
         if name in BROKEN:
-            return link  # whoever reads will be told
+            return link  # the first read raises
         link.close()
         if name not in CANNOT_MAKE:
             raise
@@ -185,8 +185,8 @@ def _is_own(link: sqlite3.Connection, path: Path) -> bool:
 
 
 def _is_whole(link: sqlite3.Connection) -> bool:
-    [told, *_] = (said for [said] in link.execute("PRAGMA quick_check(1)"))
-    return bool(told == "ok")
+    [verdict, *_] = (line for [line] in link.execute("PRAGMA quick_check(1)"))
+    return bool(verdict == "ok")
 
 
 def _prepare(link: sqlite3.Connection, path: Path) -> None:

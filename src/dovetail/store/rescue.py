@@ -130,7 +130,7 @@ def _rows(link: sqlite3.Connection, number: int, seed: int, order: str) -> Itera
 
 
 def _row_by_page(values: tuple[Any, ...], seed: int) -> Iterator[Scored]:
-    _, point, loss, told, bottleneck, plan = values
+    _, point, loss, numbers, bottleneck, plan = values
     with suppress(DamagedRow, TypeError, AttributeError, ValueError, OverflowError):
         shown = None if loss is None else float(loss)  # SQLite keeps a whole one as an integer
-        yield from scored_rows([(point, shown, told, bottleneck, plan)], seed)
+        yield from scored_rows([(point, shown, numbers, bottleneck, plan)], seed)

@@ -81,18 +81,18 @@ def row_of(one: Scored, seed: int) -> Row:
     assert one.loss > -math.inf, f"{one} has no rank"
     point, numbers = point_bytes(one.point), _numbers(len(one.also)).pack(one.loss, one.excess_frac, *one.also)
     checksum = zlib.crc32(point + numbers + (one.bottleneck + one.plan).encode(), seed)
-    told = checksum.to_bytes(_NUM_CHECKSUM, "little") + numbers
-    return point, None if one.loss == math.inf else one.loss, told, one.bottleneck, one.plan
+    blob = checksum.to_bytes(_NUM_CHECKSUM, "little") + numbers
+    return point, None if one.loss == math.inf else one.loss, blob, one.bottleneck, one.plan
 
 
 def scored_rows(rows: Iterable[Row], seed: int) -> Iterator[Scored]:
     """What was kept, row by row; raises `DamagedRow` at one that is not what was written."""
     texts: dict[str, str] = {}  # plans repeat, and one copy of each will do
     one_copy, crc32, inf = texts.setdefault, zlib.crc32, math.inf
-    for point, shown, told, bottleneck, plan in rows:
+    for point, shown, blob, bottleneck, plan in rows:
         try:
-            numbers = _layout(len(told)).unpack(told)
-            is_whole = crc32(point + told[_NUM_CHECKSUM:] + (bottleneck + plan).encode(), seed) == numbers[0]
+            numbers = _layout(len(blob)).unpack(blob)
+            is_whole = crc32(point + blob[_NUM_CHECKSUM:] + (bottleneck + plan).encode(), seed) == numbers[0]
         except TypeError:  # a column of another type than was written
             raise DamagedRow from None
         if not is_whole or numbers[1] != (inf if shown is None else shown):

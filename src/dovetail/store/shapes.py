@@ -1,4 +1,4 @@
-"""What is written of a study as plain data, checked: its key says that nobody changed it, and not who wrote it."""
+"""What is written of a study as plain data, checked: its key says that it was not changed, and not who wrote it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 SPACE = "space"  # of inputs: values by knob; points are in the order of its keys
-MAX_TEXT = 16 * 2**20  # style: a bound; characters of what a study was asked by
+MAX_TEXT = 16 * 2**20  # style: a bound; characters of a study's inputs
 
 
 class MalformedRow(Exception):
@@ -16,7 +16,7 @@ class MalformedRow(Exception):
 
 
 def inputs_of(text: object) -> dict[str, Any]:
-    """All that a study was asked by, knobs as a mapping; raises `MalformedRow`."""
+    """All inputs of a study, knobs as a mapping; raises `MalformedRow`."""
     inputs = _json(text, "inputs")
     if not isinstance(inputs, dict):
         raise MalformedRow("its inputs are no mapping")
@@ -82,11 +82,11 @@ def _is_limit(value: object) -> bool:
 
 
 def _is_mapping_of(holds: Callable[[object], bool]) -> Callable[[object], bool]:
-    return lambda said: isinstance(said, dict) and all(map(holds, said.values()))
+    return lambda value: isinstance(value, dict) and all(map(holds, value.values()))
 
 
-def _are_jobs(said: object) -> bool:
-    return isinstance(said, list) and all(isinstance(job, dict) and _is_job(job) for job in said)
+def _are_jobs(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(job, dict) and _is_job(job) for job in value)
 
 
 def _is_job(job: Mapping[str, Any]) -> bool:
@@ -94,12 +94,12 @@ def _is_job(job: Mapping[str, Any]) -> bool:
     return is_named and isinstance(job.get("num_devices", 1), int) and isinstance(job.get("plans", {}), dict)
 
 
-def _are_numbers(said: object) -> bool:
-    return isinstance(said, list) and all(map(_is_number, said))
+def _are_numbers(value: object) -> bool:
+    return isinstance(value, list) and all(map(_is_number, value))
 
 
-def _is_word(said: object) -> bool:
-    return isinstance(said, str)
+def _is_word(value: object) -> bool:
+    return isinstance(value, str)
 
 
 _JOBS = (_are_jobs, "a list of models with names")
@@ -111,6 +111,6 @@ _RULES: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "limits": _LIMITS,
     "budget": _LIMITS,
     "reference_losses": (_are_numbers, "numbers"),
-    "base": (lambda said: isinstance(said, str | dict), "a chip"),
+    "base": (lambda value: isinstance(value, str | dict), "a chip"),
     **dict.fromkeys(("metric", "network", "rule", "loss_unit"), _WORD),
 }

@@ -94,7 +94,7 @@ class Study:
             raise fault(error, self._path, self.num_kept()) from None
 
     def num_kept(self) -> int:
-        """Rows that are safe in the file at this moment, whoever wrote them; 0 where it cannot be asked."""
+        """Rows that are safe in the file at this moment, of any process; 0 where it cannot be read."""
         try:
             with readable(self._path) as link:
                 [num_rows] = link.execute("SELECT num_rows FROM studies WHERE key = ?", (self.key,)).fetchone()
@@ -139,7 +139,7 @@ class Store:
         return tuple((one, reasons) for one in every.values() if (reasons := why_not_the_same(own, one)))
 
     def num_kept(self) -> int:
-        """Rows that are safe in the file at this moment, of all studies asked for."""
+        """Rows that are safe in the file at this moment, of all studies begun here."""
         return sum(study.num_kept() for study in self._begun.values())
 
     def adopt(self, key: str, kind: str, model: str, text: str, names: str) -> Study:
@@ -161,16 +161,16 @@ class Store:
         with watched(self.path):
             return tuple(self._record(*row) for row in self._link.execute(f"SELECT {_FACTS} FROM studies ORDER BY id"))
 
-    def named(self, said: str) -> StudyRecord:
-        """The one study whose key begins as `said`."""
+    def named(self, prefix: str) -> StudyRecord:
+        """The one study whose key begins as `prefix`."""
         every = {record.key: record for record in self.studies()}
-        found = [key for key in every if key.startswith(said)]
+        found = [key for key in every if key.startswith(prefix)]
         if len(found) > 1:
             raise InvalidInput(
-                f"{len(found)} studies of {self.path} begin with {said!r}; give more of its key", "study"
+                f"{len(found)} studies of {self.path} begin with {prefix!r}; give more of its key", "study"
             )
         if not found:
-            raise InvalidInput(f"no study of {self.path} has the key {said!r}{did_you_mean(said, every)}", "study")
+            raise InvalidInput(f"no study of {self.path} has the key {prefix!r}{did_you_mean(prefix, every)}", "study")
         return every[found[0]]
 
     def _record(

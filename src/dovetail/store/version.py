@@ -27,7 +27,7 @@ class Change:
     """Numbers that moved: an entry under Numbers of CHANGELOG.md, which names it as "physics `version`"."""
 
     version: int
-    what: str  # in a few words, said where a search starts again because of it
+    what: str  # in a few words, shown where a search starts again because of it
     moves: tuple[str, ...] = KINDS  # the kinds of study whose rows are others now; none where only other answers moved
 
 
@@ -70,7 +70,7 @@ def model_version() -> str:
 
 
 def physics_version(kind: str = "") -> int:
-    """The number of the last change that moved rows of this kind of study; of any numbers, where no kind is said."""
+    """The number of the last change that moved rows of this kind of study; of any numbers, where no kind is given."""
     return _moved_by(kind, HISTORY[-1].version)
 
 
@@ -83,7 +83,7 @@ def kept_under(kind: str) -> str:
 
 
 def physics_of(kept: str) -> int | None:
-    """The physics that a study was kept under; none where that cannot be told."""
+    """The physics that a study was kept under; none where that is not known."""
     base, _, _ = kept.partition(PLUGINS)
     if base in BY_SOURCE:
         return BY_SOURCE[base]
@@ -100,15 +100,15 @@ def physics_changes(kept: str, kind: str) -> tuple[str, ...]:
     """Why numbers kept under `kept` are not those of today, in a few words each; none where they are."""
     found, now = physics_of(kept), HISTORY[-1].version
     if found is None:
-        told = [f"{kept.partition(PLUGINS)[0]} is no version whose physics is known here"]
+        reasons = [f"{kept.partition(PLUGINS)[0]} is no version whose physics is known here"]
     elif found > now:
-        told = [f"physics {found} is of a later Dovetail; this one has physics {now}"]
+        reasons = [f"physics {found} is of a later Dovetail; this one has physics {now}"]
     else:
         since = [change for change in HISTORY if change.version > found and _moves(change, kind)]
-        told = [f"physics {change.version}: {change.what}" for change in since]
+        reasons = [f"physics {change.version}: {change.what}" for change in since]
     if kept[len(kept.partition(PLUGINS)[0]) :] != _plugins_suffix():
-        told.append("it was kept with other plugins")
-    return tuple(told)
+        reasons.append("it was kept with other plugins")
+    return tuple(reasons)
 
 
 def _moved_by(kind: str, most: int) -> int:

@@ -150,7 +150,7 @@ def group_query_shapes(call: Call) -> list[tuple[Shape, int]]:
 
 @onnx_operators.register("com.microsoft.GroupQueryAttention")
 def group_query_attention(call: Call, steps: Steps) -> None:
-    """Causal attention of several heads on fewer keys and values, turned by position first where it is asked to."""
+    """Causal attention of several heads on fewer keys and values, rotated by position first where the node says so."""
     no_cache(call, 3, 4)
     heads, kv_heads = num_heads(call, "num_heads"), num_heads(call, "kv_num_heads")
     query, key, value = _query_key_value(call, heads, kv_heads, steps)

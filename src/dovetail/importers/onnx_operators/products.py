@@ -127,7 +127,7 @@ def lstm(call: Call, steps: Steps) -> None:
 
 @onnx_operators.register("Einsum")
 def einsum(call: Call, steps: Steps) -> None:
-    """A product of two tensors along named dims: seen as matrices, multiplied, seen as it was asked."""
+    """A product of two tensors along named dims: seen as matrices, multiplied, seen in the order of the output."""
     equation = call.word("equation", "").replace(" ", "")
     terms, _, out = equation.partition("->")
     labels = terms.split(",")
