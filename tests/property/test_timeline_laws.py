@@ -51,7 +51,7 @@ def test_slices_add_up_and_counters_with_them(run):
         last = first + block.num_links * (graph.num_devices // block.num_devices)
         own = np.zeros(len(seen), bool)
         own[first:last] = (seen & graph.is_alive)[first:last]
-        if record.num_alike > 1:
+        if record.num_identical > 1:
             own &= np.isin(np.arange(len(own)), record.links.link)
         points = [c.points for c in processes[-1].counters if c.name == f"{block.name}: links busy"]
         for mean in [np.mean([value for _, value in own_points[:-1]]) / 100 for own_points in points]:

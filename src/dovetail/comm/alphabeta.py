@@ -30,7 +30,7 @@ def send_bytes_per_s(span: Span, link_frac: float) -> float:
         # one link to each other device; only those inside the group help
         return bandwidth * (span.num_ranks - 1) / max(1, dimension.num_devices - 1)
     if dimension.kind == "ring":
-        # one way round: whoever is not a neighbour is passed through, so every link carries all groups
+        # one way round: a device that is not a neighbour is passed through, so every link carries all groups
         return bandwidth * span.num_ranks / dimension.num_devices
     if dimension.kind == "bidirectional-ring" and span.goes_round:
         # opposite devices take whole messages one way or the other, so that an odd one out fills a link alone

@@ -58,7 +58,7 @@ class Network:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class CollectiveJob:
-    """A collective of `payload_bytes` on `network`, by one engine; all devices in one group unless said otherwise."""
+    """A collective of `payload_bytes` on `network`, by one engine; all devices in one group by default."""
 
     collective: str
     payload_bytes: float
@@ -331,25 +331,25 @@ def _program(job: CollectiveJob, groups: Ints) -> Program:
 
 
 def _check_size(job: CollectiveJob, groups: Ints, *, has_closed: bool) -> None:
-    """Refuses what would take minutes or gigabytes: no answer is better than one that nobody waits for."""
+    """Refuses what would take minutes or gigabytes: no answer is better than one that takes too long."""
     graph, named = job.network.graph, dict(_algorithms(job))
     way_out = "use the closed engine, or fewer devices" if has_closed else "use fewer devices"
     if job.num_chunks > MOST_CHUNKS:
         raise InvalidInput(f"at most {MOST_CHUNKS:,} chunks are simulated; got {job.num_chunks:,} chunks", "--chunks")
     is_rooted = job.collective in ("broadcast", "reduce")
     blocks = [block for block in graph.blocks if not job.dimensions or block.name in job.dimensions]
-    is_alike = graph.is_uniform and not job.groups and not is_rooted
+    is_uniform = graph.is_uniform and not job.groups and not is_rooted
     num_steps = groups.shape[1] if job.groups else 0
     for block in blocks if not job.groups else ():
         algorithm = named.get(block.name, named.get("*", "")) or suited(block, job.collective)
         num_steps += block.num_devices.bit_length() if algorithm in _FEW_STEPS else block.num_devices
-        is_alike = is_alike and block.kind not in ("mesh", "graph")
+        is_uniform = is_uniform and block.kind not in ("mesh", "graph")
         if block.num_devices > _MOST_LISTED and algorithm in ("ring", "direct") and (is_rooted or block.kind == "mesh"):
             message = f"chains of more than {_MOST_LISTED:,} devices are not simulated; got {block.num_devices:,}"
             other = ", or halving-doubling" if job.collective != "all-to-all" else ""
             raise InvalidInput(f"{message}; {way_out}{other}", block.name)
     count = num_steps * groups.size * job.num_chunks
-    if count > _MOST_MESSAGES and not is_alike:
+    if count > _MOST_MESSAGES and not is_uniform:
         raise InvalidInput(f"this would simulate {count:,} messages; {way_out} or chunks")
     if count > _MOST_ROUTED and job.collective == "all-to-all" and any(block.kind == "graph" for block in blocks):
         message = f"at most {_MOST_ROUTED:,} messages find their way through a graph one by one; got {count:,}"
@@ -373,7 +373,7 @@ def _closed_form_s(job: CollectiveJob) -> tuple[float, ...]:
 
 
 def _jitter_s(job: CollectiveJob) -> float:
-    """How long ranks wait for the last to come to a collective; a message waits for nobody."""
+    """How long ranks wait for the last to come to a collective; a message waits for no rank."""
     num_taking_part = len(job.groups[0]) if job.groups else 0
     return 0.0 if job.collective == "point-to-point" else last_arrival_s(_group_of(job), num_taking_part)
 

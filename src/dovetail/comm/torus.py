@@ -51,7 +51,7 @@ class Side:
     def across_frac(self) -> float:
         """What the busiest device sends of an all-to-all, its own and what it hands on.
 
-        Where all are alike: hops of an average byte, what stays at home included. On a line: that in the middle.
+        Where all are equal: hops of an average byte, what stays at home included. On a line: that in the middle.
         """
         n = self.num_devices
         if self.is_switched:

@@ -20,11 +20,11 @@ from dovetail.importers.onnx_shared import SharedTensor, shared_weights
 from dovetail.importers.onnx_sizes import (
     Axes,
     Frozen,
-    requested_batch_and_seq,
     axes_of,
     frozen_sizes,
     input_shapes,
     refitted,
+    requested_batch_and_seq,
 )
 from dovetail.importers.onnx_steps import LEFT_OUT, Call, Steps, Value, onnx_operators
 from dovetail.workload.recorded.record import Recorded, Recording, Source

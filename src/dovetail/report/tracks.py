@@ -118,7 +118,7 @@ def library_processes(answer: NetworkAnswer) -> tuple[Process, ...]:
 
 
 def _device_name(device: int, record: Record) -> str:
-    alike = f", the same on {record.num_alike:,}" if record.num_alike > 1 else ""
+    alike = f", the same on {record.num_identical:,}" if record.num_identical > 1 else ""
     return f"device {device}{alike}"
 
 
@@ -194,7 +194,7 @@ def _counters(record: Record, graph: LinkGraph) -> Iterator[Counter]:
     """How busy the recorded links of each dimension are, in equal parts of the run."""
     links = record.links
     is_seen = graph.is_alive & np.isin(link_owners(graph), record.devices)
-    if record.num_alike > 1:  # only the links one device stands for all with
+    if record.num_identical > 1:  # only the links one device stands for all with
         is_seen &= np.isin(np.arange(len(is_seen)), links.link)
     ends_s = [links.end_s.max(initial=0.0), *(one.end_s for one in record.streams)]
     edges_s = np.linspace(0.0, float(max(ends_s)), NUM_BINS + 1)

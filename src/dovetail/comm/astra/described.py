@@ -50,35 +50,35 @@ def _dim(kind: Any, num_ranks: Any, bandwidth: Any, latency: Any) -> AstraDim:
     )
 
 
-def _number(key: str, said: Any) -> float:
+def _number(key: str, value: Any) -> float:
     """A finite number, also as the text that YAML makes of 1e3; true and false are none."""
     number = math.nan
-    if isinstance(said, int | float | str) and not isinstance(said, bool):
+    if isinstance(value, int | float | str) and not isinstance(value, bool):
         try:
-            number = float(said)
+            number = float(value)
         except (ValueError, OverflowError):
             number = math.nan
     if not math.isfinite(number):
-        raise InvalidInput(f"{key} must be a finite number; got {_shown(said)}")
+        raise InvalidInput(f"{key} must be a finite number; got {_shown(value)}")
     return number
 
 
-def _whole(key: str, said: Any) -> int:
-    if not _number(key, said).is_integer():
-        raise InvalidInput(f"{key} must be a whole number; got {_shown(said)}")
-    return said if isinstance(said, int) else int(float(said))
+def _whole(key: str, value: Any) -> int:
+    if not _number(key, value).is_integer():
+        raise InvalidInput(f"{key} must be a whole number; got {_shown(value)}")
+    return value if isinstance(value, int) else int(float(value))
 
 
-def _names(key: str, said: Any) -> tuple[str, ...]:
-    if not isinstance(said, list | tuple) or not all(isinstance(name, str) for name in said):
-        raise InvalidInput(f'{key} must be a list with an algorithm a dimension, as in ["ring"]; got {_shown(said)}')
-    return tuple(said)
+def _names(key: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(name, str) for name in value):
+        raise InvalidInput(f'{key} must be a list with an algorithm a dimension, as in ["ring"]; got {_shown(value)}')
+    return tuple(value)
 
 
-def _shown(said: Any) -> str:
-    if said is None or isinstance(said, bool):
-        return "nothing" if said is None else str(said).lower()
-    shown = repr(said)
+def _shown(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return "nothing" if value is None else str(value).lower()
+    shown = repr(value)
     return shown if len(shown) <= 40 else f"{shown[:37]}..."
 
 

@@ -108,7 +108,7 @@ def _halving_doubling_steps(system: AstraSystem, phase: Phase, num_ranks: int) -
 
 
 def phase_ticks(system: AstraSystem, phase: Phase) -> int:
-    """Ticks of a phase that shares its dimension with nobody."""
+    """Ticks of a phase that has its dimension to itself."""
     if phase.algorithm == "direct":
         return _direct_ticks(system, phase)
     if phase.algorithm == "doubleBinaryTree":
@@ -143,7 +143,7 @@ def _tree_ticks(system: AstraSystem, phase: Phase) -> int:
 def _direct_ticks(system: AstraSystem, phase: Phase) -> int:
     """Every rank sends to all others at once; an all-reduce sends back once it has received everything.
 
-    Whoever's reduction ends before the last arrival waits for the first that ends after it; the others go one by one.
+    A rank whose reduction ends before the last arrival waits for the first that ends later; the others go one by one.
     """
     dim, delay = system.dims[phase.dim], system.endpoint_ticks
     num_peers = dim.num_ranks - 1
@@ -182,7 +182,7 @@ def _one_link(dim: AstraDim, message_bytes: int, entries: Sequence[int]) -> list
 
 
 def _ring_link(dim: AstraDim, message_bytes: int, sends: list[int], first_distance: int) -> list[int]:
-    """Arrivals over one direction of a ring. All links look alike, so one is followed, which messages re-enter."""
+    """Arrivals over one direction of a ring. All links are equal, so one is followed, which messages re-enter."""
     busy, travel, free = dim.link_busy_ticks(message_bytes), dim.link_ticks(message_bytes), 0
     arrivals = [0] * len(sends)
     own = deque((t, i, dim.num_hops(first_distance + i)) for i, t in enumerate(sends))

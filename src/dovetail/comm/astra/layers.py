@@ -119,7 +119,7 @@ class _Step:
 
 
 def layer_workload(lines: Sequence[str]) -> LayerWorkload:
-    """The workload written in `lines`; what is wrong is told with the number of its line."""
+    """The workload written in `lines`; errors carry the number of their line."""
     rows = [(number, line.split()) for number, line in enumerate(lines, start=1) if line.strip()]
     if len(rows) < 3:
         raise InvalidInput("a text workload has a policy, a number of layers and at least one layer")

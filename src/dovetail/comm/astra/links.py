@@ -1,7 +1,7 @@
 """ASTRA-sim phases carried out message by message, for when chunks meet on links or ranks do not run in step.
 
 A link of the congestion-aware back end is a first-come-first-served server: a message holds it for its bytes and
-reaches the far end a latency later. All ranks behave alike when an algorithm looks the same from every rank, so one
+reaches the far end a latency later. All ranks behave the same when an algorithm looks the same from every rank, so one
 rank is simulated and its links stand for all; where it does not (`needs_all_ranks`) every rank is.
 """
 
@@ -138,7 +138,7 @@ class LinkRunner:
         return -distance if is_back else distance
 
     def _route(self, dim: int, rank: int, distance: int) -> Route:
-        """The links on the way, each a name; seen from one rank, links that look alike have one name."""
+        """The links on the way, each a name; seen from one rank, links that look the same have one name."""
         where = self.system.dims[dim]
         if where.kind == FULLY_CONNECTED:
             return ((dim, rank, distance % where.num_ranks),)

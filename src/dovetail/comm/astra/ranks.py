@@ -52,10 +52,10 @@ class AstraRanks:
         self._num_events = 0
         self._joined: dict[tuple[tuple[int, ...], int], list[Place]] = {}
         self._turns: dict[tuple[tuple[int, ...], int], int] = {}
-        self._sent: dict[tuple[int, int, int], list[tuple[int, Place]]] = {}  # arrivals nobody has asked for yet
-        self._asked: dict[tuple[int, int, int], list[Place]] = {}
+        self._sent: dict[tuple[int, int, int], list[tuple[int, Place]]] = {}  # arrivals not yet received
+        self._receives: dict[tuple[int, int, int], list[Place]] = {}
         self._is_recorded = is_recorded
-        self.begun_ticks: dict[Place, int] = {}  # of every node, where that is recorded; ended alike
+        self.begun_ticks: dict[Place, int] = {}  # of every node, where that is recorded; the same of ends
         self.ended_ticks: dict[Place, int] = {}
         self._awaited: dict[Place, tuple[int, int, int]] = {}  # what each receive under way is waiting for
 
@@ -124,8 +124,8 @@ class AstraRanks:
             raise InvalidInput(f"{wanted} where {message}", at(rank, node))
 
     def _arrive(self, key: tuple[int, int, int], tick: int, send: Place) -> None:
-        if self._asked.get(key):
-            place = self._asked[key].pop(0)
+        if self._receives.get(key):
+            place = self._receives[key].pop(0)
             self._awaited.pop(place, None)
             self._check_size(send, place)
             self._at(tick, place)
@@ -138,7 +138,7 @@ class AstraRanks:
             self._check_size(send, place)
             self._at(max(self._now_ticks, tick), place)
         else:
-            self._asked.setdefault(key, []).append(place)
+            self._receives.setdefault(key, []).append(place)
             self._awaited[place] = key
 
     def _check_size(self, send: Place, receive: Place) -> None:
@@ -148,7 +148,7 @@ class AstraRanks:
             raise InvalidInput(f"waits for {waited.size_bytes} bytes where {sends}", at(receive[0], waited))
 
     def _why_waits(self, source: int, target: int, tag: int) -> str:
-        """Why a message never came: nobody sends it, or the send waits for something itself."""
+        """Why a message never came: no rank sends it, or the send waits for something itself."""
         state = self._states[source] if source < len(self._states) else self._states[target]
         held = [node for node, missing in zip(state.nodes, state.missing, strict=True) if missing]
         sends = [node for node in held if (node.kind, node.target, node.tag) == ("send", target, tag)]

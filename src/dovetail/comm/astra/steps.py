@@ -43,7 +43,7 @@ class GptLikeStep:
     """One training step of a tensor- and data-parallel transformer as the recorded end-to-end runs have it.
 
     Per layer nine nodes: two forward and two backward kernels, each followed by a tensor-parallel all-reduce on the
-    first dimension, and after the backward pass one all-reduce of the gradients on the second, waited for by nobody.
+    first dimension, and after the backward pass one all-reduce of the gradients on the second, not waited for.
     The traces themselves are not recorded. Message counts fix the four and the one; the slope over layers, the
     constant and the slope over data-parallel ranks fix 800 + 400 us of kernels, 64 MiB and 100 MiB exactly; the
     even split of forward (2 x 200 us) and backward (2 x 400 us) is the reading that fits, not the only one.

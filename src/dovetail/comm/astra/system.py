@@ -1,4 +1,4 @@
-"""What ASTRA-sim is told, as one frozen value: network dimensions, algorithms, chunking and endpoint.
+"""The inputs of ASTRA-sim, as one frozen value: network dimensions, algorithms, chunking and endpoint.
 
 ASTRA-sim counts integer nanoseconds and truncates after every transfer, so this package counts them too:
 a `_ticks` is one of its ticks (1 ns), and answers leave as seconds through `TICK_S`.

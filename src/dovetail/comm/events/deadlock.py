@@ -7,7 +7,7 @@ from dovetail.errors import InvalidInput, did_you_mean
 
 
 def check_program(program: Program, num_devices: int) -> None:
-    """Raises for a wait on nothing, a send nobody receives, a device that is not there, or a cycle."""
+    """Raises for a wait on nothing, a send without a receive, a device that is not there, or a cycle."""
     tasks = {task.name: task for task in program.tasks}
     received = {task.send for task in program.tasks if isinstance(task, Receive)}
     for task in program.tasks:

@@ -68,7 +68,7 @@ class Timeline:
     visits: tuple[tuple[Visit, Visit | None], ...]  # as admitted, each with the one whose place it took
     visits_s: dict[Visit, tuple[float, float]]
     phases: dict[str, tuple[tuple[Phase, ...], ...]]  # of each collective, by chunk
-    record: tuple[Record, ...] = ()  # where one was asked for
+    record: tuple[Record, ...] = ()  # where one was requested
 
 
 class Simulation:

@@ -1,4 +1,4 @@
-"""How much may be asked of the event engine: no answer is better than one that nobody waits for."""
+"""How much the event engine takes on: no answer is better than one that takes too long."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from dovetail.comm.events.ranks import TOLERANCE_S
 from dovetail.comm.events.recording import Recorder
 from dovetail.comm.events.schedules import Level, Round
 
-_TURNS_ALIKE = ("ring", "bidirectional-ring", "switch", "fat-tree", "fully-connected")
+_SYMMETRIC = ("ring", "bidirectional-ring", "switch", "fat-tree", "fully-connected")
 _SWITCHED = ("switch", "fat-tree")
 Way = tuple[tuple[int, float, float], ...]  # of each hop: link kind, seconds a byte, latency
 
@@ -39,7 +39,7 @@ class OneRank:
     """The clock of one device as a plain number; the same interface as `AllRanks`."""
 
     def __init__(self, graph: LinkGraph, devices: Devices) -> None:
-        assert devices.are_alike, "devices differ"
+        assert devices.are_identical, "devices differ"
         self.graph = graph
         self.recorder: Recorder | None = None
         self.num_messages = 0
@@ -156,7 +156,7 @@ class OneRank:
 
     @property
     def busy_s(self) -> Floats:
-        """How long each link was taken, in all: those of a kind alike."""
+        """How long each link was taken, in all: the same for those of a kind."""
         busy_s = np.zeros(len(self.graph.source))
         for block in self.graph.blocks:
             kinds = _kinds(block, block.name in self._xor_blocks)
@@ -210,7 +210,7 @@ def _way(graph: LinkGraph, block: Block, round_: Round) -> Way:
 
 def is_symmetric(program: Program, graph: LinkGraph, phases_of: dict[str, tuple[tuple[Phase, ...], ...]]) -> bool:
     """Whether one device can stand for all: equal devices and links, whole dimensions, the same sends at every rank."""
-    if not (graph.is_uniform and program.devices.are_alike):
+    if not (graph.is_uniform and program.devices.are_identical):
         return False
     for task in program.tasks:
         if isinstance(task, Compute):
@@ -224,9 +224,9 @@ def is_symmetric(program: Program, graph: LinkGraph, phases_of: dict[str, tuple[
 
 
 def _is_even(graph: LinkGraph, phase: Phase, patterns: dict[str, str]) -> bool:
-    """`patterns` keeps how fully connected devices are paired off: shifts and xors do not lie on links alike."""
+    """`patterns` keeps how fully connected devices are paired off: shifts and xors load links differently."""
     block = phase.block
-    if block is None or block.kind not in _TURNS_ALIKE or phase.groups.size != graph.num_devices:
+    if block is None or block.kind not in _SYMMETRIC or phase.groups.size != graph.num_devices:
         return False
     if phase.groups.shape[1] != block.num_devices:
         return False

@@ -111,13 +111,13 @@ def collectives_of(nodes: Sequence[Node]) -> list[list[Node]]:
                     raise InvalidInput(f"{where}, which never joins this {first.collective}")
                 node = by_rank[rank][number]
                 if (node.collective, node.payload_bytes) != (first.collective, first.payload_bytes):
-                    wanted, other = _asked(node), _asked(first)
+                    wanted, other = _described(node), _described(first)
                     raise InvalidInput(f"rank {rank} asks for {wanted} where rank {first.rank} asks for {other}")
             joined.append([by_rank[rank][number] for rank in group])
     return joined
 
 
-def _asked(node: Node) -> str:
+def _described(node: Node) -> str:
     """A collective as its trace has it: an all-gather by what each rank gives."""
     size_bytes = node.payload_bytes / (len(node.group) if node.collective == "all-gather" else 1)
     return f"{node.collective} of {size_bytes:.0f} bytes in node {node.name!r}"

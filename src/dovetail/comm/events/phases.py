@@ -60,7 +60,7 @@ class Phases:
     def _new_chunk(self, task: Collective, order: tuple[str, ...]) -> tuple[Phase, ...]:
         spans = self.spans(task)
         payload_bytes = task.payload_bytes / task.num_chunks
-        if task.collective in _ROOTED and task.groups and not self._are_roots_alike(task, spans):
+        if task.collective in _ROOTED and task.groups and not self._are_roots_equal(task, spans):
             spans = ()
         if not spans:
             return (self._flat(task, payload_bytes),) if task.groups and len(task.groups[0]) > 1 else ()
@@ -129,7 +129,7 @@ class Phases:
             return [(block, what, payload_bytes) for block in reversed(blocks)]
         if what not in collectives:
             raise InvalidInput(f"no collective is named {what!r}", task.name)
-        if len(blocks) == 1:  # a plugin's: its algorithm says what it does in one dimension, nobody what in several
+        if len(blocks) == 1:  # a plugin's: its algorithm says what it does in one dimension, and not in several
             return [(blocks[0], what, payload_bytes)]
         message = f"{what!r} is simulated in one dimension at a time; got {len(blocks)} of them"
         raise NotModelled(f"{message}; name one with --dims, or use the closed engine", task.name)
@@ -171,7 +171,7 @@ class Phases:
             place += coordinate(block, devices) * block.stride
         return devices[np.lexsort((place, devices - place))].reshape(_num_distinct(devices - place), -1)
 
-    def _are_roots_alike(self, task: Collective, spans: tuple[Block, ...]) -> bool:
+    def _are_roots_equal(self, task: Collective, spans: tuple[Block, ...]) -> bool:
         """Whether the roots of all groups come at the same places along every dimension."""
         groups = np.array(task.groups)
         places = [_place(block, row, task.root) for block in spans for row in groups]

@@ -1,4 +1,4 @@
-"""What a simulation is asked to do: tasks over sets of devices, joined by dependencies at each device."""
+"""What a simulation runs: tasks over sets of devices, joined by dependencies at each device."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ Task = Compute | Collective | Send | Receive
 class Devices:
     """What each device adds: `overhead_s` a message received, `reduce_s_per_byte`, and `slowdown` of its compute.
 
-    A number stands for all devices alike.
+    A number stands for all devices.
     """
 
     overhead_s: float | Floats = 0.0
@@ -97,7 +97,7 @@ class Devices:
     slowdown: float | Floats = 1.0
 
     @property
-    def are_alike(self) -> bool:
+    def are_identical(self) -> bool:
         return all(isinstance(v, (int, float)) for v in (self.overhead_s, self.reduce_s_per_byte, self.slowdown))
 
 

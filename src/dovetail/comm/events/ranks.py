@@ -22,7 +22,7 @@ def lane_order(chunk: int, phase: int, lane: int) -> int:
 class Ranks(Protocol):
     """What the loop asks of the ranks' clocks: `AllRanks` and `OneRank`."""
 
-    recorder: Recorder | None  # where somebody wants to know what was carried and run, when
+    recorder: Recorder | None  # where a record of what was carried and run is wanted
     num_out_of_order: int
     num_messages: int
 

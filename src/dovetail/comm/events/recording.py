@@ -1,4 +1,4 @@
-"""What each link carried and what each device's streams ran, when: kept only where somebody asks for it."""
+"""What each link carried and what each device's streams ran, when: kept only on request."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ class StreamSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Record:
-    """What was carried and run at `devices`; `num_alike` devices are each one's like, itself included.
+    """What was carried and run at `devices`; each stands for `num_identical` devices, itself included.
 
     `tasks` are names by number; `phases` says in words what a (task, chunk, phase) does.
     """
 
     devices: tuple[int, ...]
-    num_alike: int
+    num_identical: int
     tasks: tuple[str, ...]
     phases: Mapping[tuple[int, int, int], str]
     links: LinkSlices
@@ -103,7 +103,7 @@ class Recorder:
         check_devices(watch, graph.num_devices)
         self._tasks, self._watch, self._num_devices = tuple(tasks), watch, graph.num_devices
         self.devices = np.array([0] if is_one else sorted(set(watch.devices)) or range(graph.num_devices))
-        self._num_alike = graph.num_devices if is_one else 1
+        self._num_identical = graph.num_devices if is_one else 1
         is_seen = np.ones(graph.num_vertices, bool)
         if not is_one and watch.devices:
             is_seen[:] = False
@@ -156,7 +156,7 @@ class Recorder:
         links = self._links()
         places = {*zip(links.task.tolist(), links.chunk.tolist(), links.phase.tolist(), strict=True)}
         return Record(
-            devices=tuple(self.devices.tolist()), num_alike=self._num_alike,
+            devices=tuple(self.devices.tolist()), num_identical=self._num_identical,
             tasks=tuple(task.name for task in self._tasks), phases={place: phase_label(*place) for place in places},
             links=links, streams=tuple(sorted(streams, key=lambda one: (one.device, one.begin_s, one.end_s))),
         )  # fmt: skip
@@ -184,7 +184,7 @@ class Recorder:
             self.num_slices += len(places)
             if not self._has_room:
                 continue
-            begin_s = self._asked_s(task) if isinstance(task, Receive) else self._began[task.name]
+            begin_s = self._posted_s(task) if isinstance(task, Receive) else self._began[task.name]
             for place in places.tolist():
                 begin, end = float(begin_s[place]), float(self._ended[task.name][place])
                 one = StreamSlice(
@@ -194,7 +194,7 @@ class Recorder:
                 found.append(one)
         return found
 
-    def _asked_s(self, task: Receive) -> Floats:
+    def _posted_s(self, task: Receive) -> Floats:
         """Since when a receive waits: all it comes after, but its message, is there."""
         found = np.zeros(len(self.devices))
         for name in task.after:

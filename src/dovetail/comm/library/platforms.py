@@ -278,7 +278,7 @@ def platform_of(product: str) -> Platform | RingPlatform:
 def nearest_platform(product: str) -> tuple[Platform | RingPlatform, str]:
     """The platform of a product, or the nearest generation and the words that say so; raises where there is none.
 
-    Bandwidth over PCIe depends on the server, by factors, so that nothing is said of cards that were not measured.
+    Bandwidth over PCIe depends on the server, by factors, so that cards that were not measured are not modelled.
     """
     try:
         return platform_of(product), ""

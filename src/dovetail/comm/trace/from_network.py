@@ -11,7 +11,7 @@ from dovetail.comm.one_collective import CollectiveJob, group_rows
 from dovetail.comm.trace.nodes import Rank, TraceNode, Traces
 from dovetail.errors import InvalidInput, NotModelled
 
-FREE_BYTES_PER_TICK = 1e12  # style: no limit is asked for, and a file must have one: a sum of 1 GiB costs 3 ps
+FREE_BYTES_PER_TICK = 1e12  # style: no limit is wanted, and a file must have one: a sum of 1 GiB costs 3 ps
 POLICIES = {"fifo": "FIFO", "lifo": "LIFO"}
 
 

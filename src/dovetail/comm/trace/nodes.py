@@ -64,7 +64,7 @@ class Traces:
     groups: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     @property
-    def are_alike(self) -> bool:
+    def are_identical(self) -> bool:
         """Whether every rank does the same, so that one stands for all."""
         first = self.ranks[0]
         return all(rank is first or rank == first for rank in self.ranks) and not any(
@@ -160,7 +160,7 @@ def check_count(traces: Traces, num_per_dim: Sequence[int]) -> None:
     for name, group in traces.groups.items():
         if group[-1] >= num_devices:
             raise InvalidInput(f"group {name[:40]!r} names rank {group[-1]}, but the network has {num_devices} devices")
-    for rank, nodes in enumerate(() if traces.are_alike else traces.ranks):
+    for rank, nodes in enumerate(() if traces.are_identical else traces.ranks):
         for node in nodes:
             peer = {"send": node.target, "receive": node.source}.get(node.kind)
             if peer is not None and (peer == rank or peer >= num_devices):

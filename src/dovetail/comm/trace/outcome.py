@@ -33,7 +33,7 @@ class Critical:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceOutcome:
-    """`critical`, `network` and `timeline` are empty where the engine does not tell, `record` where nobody asked.
+    """`critical`, `network` and `timeline` are empty where the engine has none, `record` where not requested.
 
     `notes` says what the engine does not model.
     """

@@ -41,10 +41,10 @@ def run_astra(traces: Traces, system: AstraSystem, watch: Watch | None = None) -
     num_per_dim = [dim.num_ranks for dim in system.dims]
     check_count(traces, num_per_dim)
     timing = _timing(traces, system, num_per_dim)
-    followed = traces.ranks[:1] if traces.are_alike else traces.ranks
+    followed = traces.ranks[:1] if traces.are_identical else traces.ranks
     run = AstraRanks(followed, timing, is_recorded=watch is not None)
     ticks = run.run()
-    ticks = ticks * len(traces.ranks) if traces.are_alike else ticks
+    ticks = ticks * len(traces.ranks) if traces.are_identical else ticks
     ends = tuple(
         RankEnd(rank=rank, end_s=end * TICK_S, compute_s=spent * TICK_S) for rank, (end, spent) in enumerate(ticks)
     )
@@ -59,8 +59,8 @@ def run_astra(traces: Traces, system: AstraSystem, watch: Watch | None = None) -
 
 def _record(run: AstraRanks, traces: Traces, watch: Watch) -> Record:
     check_devices(watch, len(traces.ranks))
-    num_alike = len(traces.ranks) if traces.are_alike else 1
-    devices = (0,) if traces.are_alike else tuple(sorted(set(watch.devices))) or tuple(range(len(traces.ranks)))
+    num_identical = len(traces.ranks) if traces.are_identical else 1
+    devices = (0,) if traces.are_identical else tuple(sorted(set(watch.devices))) or tuple(range(len(traces.ranks)))
     wanted = set(devices)
     places = [place for place in run.begun_ticks if place[0] in wanted]
     check_slices(len(places), watch)
@@ -74,7 +74,9 @@ def _record(run: AstraRanks, traces: Traces, watch: Watch) -> Record:
             )
         )
     streams.sort(key=lambda one: (one.device, one.begin_s, one.end_s))
-    record = Record(devices=devices, num_alike=num_alike, tasks=(), phases={}, links=NO_LINKS, streams=tuple(streams))
+    record = Record(
+        devices=devices, num_identical=num_identical, tasks=(), phases={}, links=NO_LINKS, streams=tuple(streams)
+    )
     known = {(rank, node.task): node for rank in devices for node in traces.ranks[rank]}
     names = {(rank, node.id): node.task for (rank, _), node in known.items()}
     return with_waits(record, lambda rank, task: [names[rank, before] for before in known[rank, task].after])
@@ -88,7 +90,7 @@ def _stream(node: TraceNode) -> str:
 
 def _timing(traces: Traces, system: AstraSystem, num_per_dim: Sequence[int]) -> Timing:
     known: dict[tuple[str, int, tuple[bool, ...]], int] = {}
-    is_folded = traces.are_alike
+    is_folded = traces.are_identical
 
     def collective(node: TraceNode, rank: int, group: tuple[int, ...]) -> int:
         involved = _involved(node, rank, group, system, num_per_dim, is_folded=is_folded)

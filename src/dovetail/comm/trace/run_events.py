@@ -55,7 +55,7 @@ def run_events(
     """
     check_count(traces, [part.num_devices for part in network.parts])
     used = settings or Settings()
-    is_folded = traces.are_alike and isinstance(used.devices.slowdown, float)
+    is_folded = traces.are_identical and isinstance(used.devices.slowdown, float)
     tasks, names = (_folded if is_folded else _joined)(traces, network.parts)
     program = Program(tasks=tuple(_cut(task, used) for task in tasks), queueing=used.queueing, devices=used.devices)
     timeline = simulate(network.graph, program, watch=watch)

@@ -59,7 +59,7 @@ def test_one_device_records_what_all_of_them_and_single_messages_record_of_its_l
     program = Program(tasks=(one(collective, algorithm=algorithm, num_chunks=3),))
     quick, full, single = (simulate(graph, program, engine, WATCH) for engine in ("auto", "all ranks", "messages"))
     assert quick.engine == "one rank"
-    assert quick.record[0].num_alike == graph.num_devices
+    assert quick.record[0].num_identical == graph.num_devices
     for timeline in (quick, full, single):
         check_adds_up(timeline, graph)
     own = np.unique(quick.record[0].links.link)

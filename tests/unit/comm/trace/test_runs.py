@@ -187,9 +187,9 @@ def test_a_cycle_is_told_with_its_nodes():
 def test_ranks_are_alike_only_where_they_name_no_group_and_no_partner():
     """A group or a partner means another rank to each of them, whatever their nodes say."""
     for node in (reduce(1, group="0"), send(1, 1), receive(1, 1)):
-        assert not ranks(*((compute(0), node),) * 4).are_alike
-    assert ranks(*((compute(0), reduce(1)),) * 4).are_alike
-    assert not ranks(*((compute(0),),) * 3, (compute(0, duration_s=2e-3),)).are_alike
+        assert not ranks(*((compute(0), node),) * 4).are_identical
+    assert ranks(*((compute(0), reduce(1)),) * 4).are_identical
+    assert not ranks(*((compute(0),),) * 3, (compute(0, duration_s=2e-3),)).are_identical
 
 
 def test_astra_sim_says_when_every_node_began_and_ended():
@@ -215,9 +215,9 @@ def test_astra_sim_says_when_every_node_began_and_ended():
 def test_astra_sim_records_the_ranks_asked_for_or_one_that_stands_for_all():
     alike = ranks(*((compute(0), reduce(1, after=(0,))),) * 4)
     [one] = run_astra(alike, SYSTEM, Watch(devices=(2,))).record
-    assert (one.devices, one.num_alike) == ((0,), 4)
+    assert (one.devices, one.num_identical) == ((0,), 4)
     assert [found.task for found in one.streams if found.stream != WAITS] == ["0 c0", "1 ar"]
     others = ranks(*((compute(0), reduce(1, after=(0,))),) * 3, (compute(0, duration_s=2e-3), reduce(1, after=(0,))))
     [some] = run_astra(others, SYSTEM, Watch(devices=(3, 1))).record
-    assert (some.devices, some.num_alike) == ((1, 3), 1)
+    assert (some.devices, some.num_identical) == ((1, 3), 1)
     assert {one.device for one in some.streams} == {1, 3}

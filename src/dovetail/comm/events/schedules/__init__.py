@@ -37,7 +37,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Round:
-    """At most one message a rank: rank r sends to r + offset, to r xor offset, or to `listed[r]` (-1: nobody).
+    """At most one message a rank: rank r sends to r + offset, to r xor offset, or to `listed[r]` (-1: to none).
 
     `place` is "up" or "down" for messages to and from the switch of the dimension, which sends on while it still
     receives: of what goes up, `sent_on_bytes` follow to each rank when the last byte has come, or went before it.
