@@ -1,4 +1,4 @@
-"""The command line: reads what was asked, calls the layers above, and shows what they say.
+"""The command line: reads a request, calls the layers above, and shows their answers.
 
 Commands import what they need when they run, so that `dovetail --help` starts without NumPy, pydantic or YAML.
 """

@@ -1,4 +1,4 @@
-"""An answer on the screen, as text or as JSON, and as a page where one is asked for."""
+"""An answer on the screen, as text or as JSON, and as a page on request."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def tell_cluster(cluster: object, devices: int = 0) -> None:
 
 
 def show_answer(answer: Answer, *, as_json: bool, html: str = "", more: Mapping[str, Any] = NOTHING) -> bool:
-    """Shows it, and says whether there is what was asked for; `html` is checked before the work by `check_html`.
+    """Shows it, and returns whether it fits; `html` is checked before the work by `check_html`.
 
     `more` is what JSON says beside the answer, such as which files were written.
     """
     record = answer.record if as_json or html else {}
     show_json({**record, **more}) if as_json else show_tables(answer.tables)
     if html:
-        show_html(html, answer.page, answer.inputs, record, is_told=not as_json)
+        show_html(html, answer.page, answer.inputs, record, is_announced=not as_json)
     return answer.fits

@@ -122,4 +122,4 @@ def _fit_library(
     show_json(record) if as_json else show_tables(library_fit_tables(found))
     if html:
         inputs = {"files": list(files), "cluster": cluster, "platform": platform}
-        show_html(html, library_fit_page(found), inputs, record, is_told=not as_json)
+        show_html(html, library_fit_page(found), inputs, record, is_announced=not as_json)

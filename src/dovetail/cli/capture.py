@@ -105,4 +105,4 @@ def _show(found: "Capture", *, html: str, as_json: bool) -> None:
             planning = shlex.join(["dovetail", "plan", "--model", file, "--cluster", CLUSTER])
             remark(f"\nmodel file: {file}\nto plan with it: {planning}\n")
     if html:
-        show_html(html, found.page, found.inputs, found.record, is_told=not as_json)
+        show_html(html, found.page, found.inputs, found.record, is_announced=not as_json)

@@ -43,7 +43,7 @@ def codesign(
     check_metric(request)
     check_algorithm(request)
     check_html(html)
-    check_needed("--force", {"--spec-file": bool(spec_file)}, is_said=force)
+    check_needed("--force", {"--spec-file": bool(spec_file)}, is_given=force)
     if spec_file:
         _check_spec_file(request, spec_file, is_forced=force)
     found = codesigned(request, terminal)

@@ -71,7 +71,7 @@ def run(arguments: list[str]) -> int:
             raise InvalidInput(usage(error)) from None
         except typer.Abort:
             raise KeyboardInterrupt from None
-        except SystemExit:  # how Typer ends when nobody reads its help on, as in `| head -1`, or a shell was answered
+        except SystemExit:  # how Typer ends when its output is closed, as in `| head -1`, or a shell was answered
             return 0
     if code == EXIT_INTERRUPTED:
         raise KeyboardInterrupt
@@ -124,9 +124,9 @@ def show_version(*, as_json: bool) -> None:
     from dovetail.report.plain import versioned
     from dovetail.store.version import model_version, physics_version
 
-    said = {"version": __version__, "model_version": model_version(), "physics_version": physics_version()}
-    told = "dovetail {version} (model {model_version}, physics {physics_version})".format(**said)
-    typer.echo(json.dumps(versioned(said), indent=2) if as_json else told)
+    versions = {"version": __version__, "model_version": model_version(), "physics_version": physics_version()}
+    text = "dovetail {version} (model {model_version}, physics {physics_version})".format(**versions)
+    typer.echo(json.dumps(versioned(versions), indent=2) if as_json else text)
 
 
 ENDING: tuple[Callable[..., None], ...] = (

@@ -1,6 +1,6 @@
 """Completion in shells: `dovetail completion SHELL`, and the names that may stand where the cursor is.
 
-Names come from the source of the catalogues, read as text: nothing is imported while somebody waits for a tab.
+Names come from the source of the catalogues, read as text: nothing is imported, so that a tab is quick.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def names_for(path: str, shown: str) -> tuple[str, ...]:
 
 
 def complete_names(command: Any, path: str) -> None:
-    """Has the parameters of `command` completed by `names_for`, asked when somebody completes."""
+    """Has the parameters of `command` completed by `names_for`, called at a tab."""
     for param in command.params:
         shown = [word for word in param.opts if word.startswith("--")] or [str(param.metavar)]
         if shown[0] in {key.rpartition(" ")[2] for key in (*PACKAGES, *LABELS)}:

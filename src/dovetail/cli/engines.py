@@ -23,7 +23,7 @@ Q = TypeVar("Q")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineChoice:
-    """How many worker processes, or which Dask cluster; 0 or nothing where neither was asked for."""
+    """How many worker processes, or which Dask cluster; 0 or nothing where neither is requested."""
 
     num_workers: int = 0
     dask: str = ""
@@ -45,7 +45,7 @@ def engine_choice(num_workers: int, dask: str) -> EngineChoice:
 
 @contextmanager
 def engine_for(choice: EngineChoice, question: Q) -> Iterator[Engine[Q]]:
-    """The engine that was asked for; an interrupt ends its workers before it ends the command."""
+    """The requested engine; an interrupt ends its workers before it ends the command."""
     has_workers = bool(choice.num_workers or choice.dask)
     with (
         at_interrupt(_raised) if has_workers else nullcontext(),
@@ -59,7 +59,7 @@ def _raised(_: Handler, number: int, frame: FrameType | None) -> None:
 
 
 def _useful(num_workers: int) -> int:
-    """As many as were asked for, or as this machine has a use for; says where they are more than its cores."""
+    """As many as requested, or as this machine has a use for; warns where they are more than its cores."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     started = min(num_workers, MOST_BY_CORE * cores)
     if num_workers > cores:

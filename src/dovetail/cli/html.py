@@ -14,13 +14,13 @@ from dovetail.report.plain import Record
 
 
 def check_html(file: str) -> None:
-    """Raises where a page is asked for and cannot be written; call it before any work."""
+    """Raises where a page is requested and cannot be written; call it before any work."""
     if file:
         check_page_file(file)
 
 
-def show_html(file: str, page: Page, inputs: Record, answer: Record, *, is_told: bool) -> None:
-    """Writes `page` with all that it takes to get it again; `is_told` says where it is, on the screen."""
+def show_html(file: str, page: Page, inputs: Record, answer: Record, *, is_announced: bool) -> None:
+    """Writes `page` with all that it takes to get it again; `is_announced` prints its path."""
     write_answer(file, page, command=shlex.join(["dovetail", *sys.argv[1:]]), inputs=inputs, answer=answer)
-    if is_told:
+    if is_announced:
         remark(f"\nreport: {one_line(file)}\n")

@@ -39,7 +39,7 @@ def launch(
 
     launcher_name(request.framework)
     check_html(html)
-    check_needed("--force", {"--out": bool(out), "--plan-file": bool(plan_file)}, is_said=force)
+    check_needed("--force", {"--out": bool(out), "--plan-file": bool(plan_file)}, is_given=force)
     if out:
         check_writable(Path(out), is_forced=force)
     check_plan_file(plan_file, is_forced=force)
@@ -54,10 +54,10 @@ def launch(
         show_json(found.record)
     elif out:
         missing = tuple(one.sentence for one in found.outcome.missing)
-        told = (f"{one_line(out)}: {found.headline}", *found.differing, *missing)
-        write("".join(f"{wrapped(line)}\n" for line in told))
+        lines = (f"{one_line(out)}: {found.headline}", *found.differing, *missing)
+        write("".join(f"{wrapped(line)}\n" for line in lines))
     else:
         write(found.text)
     if html:
-        is_told = bool(out) and not as_json  # else what is printed is a script, and nothing else
-        show_html(html, found.page, found.inputs, found.record, is_told=is_told)
+        is_announced = bool(out) and not as_json  # else what is printed is a script, and nothing else
+        show_html(html, found.page, found.inputs, found.record, is_announced=is_announced)

@@ -66,7 +66,7 @@ def network(
             raise InvalidInput(f"it takes one size, network and memory; this sweep has {num_answers}", option)
     if astra_sim:
         check_writable(Path(f"{astra_sim}.0.et"), is_forced=force)
-    check_needed("--force", {"--astra-sim": bool(astra_sim)}, is_said=force)
+    check_needed("--force", {"--astra-sim": bool(astra_sim)}, is_given=force)
     found = networked(request, files.watches, through=partial(through, f"following {one_line(request.collective)}"))
     write_network(files, found.outcome)
     written = write_astra(astra_sim, found.outcome[0].job, is_forced=force) if astra_sim else ""

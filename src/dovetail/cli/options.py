@@ -33,20 +33,20 @@ def command(
 
     def made(function: Callable[..., bool | None]) -> Callable[..., None]:
         own = parameters_of(function)
-        asked = request.parameters if request else ()
+        requested = request.parameters if request else ()
 
         def run(**typed: Any) -> None:
-            for each in (*asked, *own):  # what was typed by an old name, unless it was typed by the new one too
+            for each in (*requested, *own):  # what was typed by an old name, unless it was typed by the new one too
                 typed[each.name] = typed.pop(f"old_{each.name}", None) or typed[each.name]
             values = {each.name: each.parse(typed[each.name]) for each in own}
-            words = {each.name: typed[each.name] for each in asked}
+            words = {each.name: typed[each.name] for each in requested}
             found = function(request.parsed(words), **values) if request else function(**values)
             if found is False:
                 raise typer.Exit(EXIT_INFEASIBLE)
 
         run.__name__, run.__doc__ = function.__name__, function.__doc__
         run.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
-        _OPTIONS[run] = lambda: _ordered(asked, own, before)
+        _OPTIONS[run] = lambda: _ordered(requested, own, before)
         return run
 
     return made
@@ -64,9 +64,11 @@ def add_options(run: Callable[..., None]) -> None:
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
 
 
-def _ordered(asked: tuple[Parameter, ...], own: tuple[Parameter, ...], before: Mapping[str, str]) -> list[Parameter]:
+def _ordered(
+    requested: tuple[Parameter, ...], own: tuple[Parameter, ...], before: Mapping[str, str]
+) -> list[Parameter]:
     found = []
-    for each in asked:
+    for each in requested:
         found += [one for one in own if before.get(one.name) == each.name]
         found.append(each)
     return [*found, *(one for one in own if one.name not in before)]
@@ -85,9 +87,9 @@ def _old(each: Parameter) -> inspect.Parameter:
 def _typers(each: Parameter) -> inspect.Parameter:
     """One option as Typer reads it: text, which we parse ourselves, or a flag."""
     option, kind = each.option, each.option.kind
-    said: dict[str, Any] = {"help": option.help}
+    settings: dict[str, Any] = {"help": option.help}
     if option.metavar:
-        said["metavar"] = option.metavar
+        settings["metavar"] = option.metavar
     annotation: Any
     default: Any
     if kind.is_flag:
@@ -99,10 +101,10 @@ def _typers(each: Parameter) -> inspect.Parameter:
     else:
         annotation, default = str, str(each.default)
     if option.is_argument:
-        info = typer.Argument(**said) if default is EMPTY else typer.Argument(**said, show_default=False)
+        info = typer.Argument(**settings) if default is EMPTY else typer.Argument(**settings, show_default=False)
     else:
         names = () if kind.has_negative and not option.flag else (each.flag,)
-        info = typer.Option(*names, **said)
+        info = typer.Option(*names, **settings)
     return inspect.Parameter(
         each.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[annotation, info]
     )

@@ -39,7 +39,7 @@ def plan(
 
     check_html(html)
     files = timeline_files(perfetto, ranks)
-    check_needed("--force", {"--plan-file": bool(plan_file)}, is_said=force)
+    check_needed("--force", {"--plan-file": bool(plan_file)}, is_given=force)
     check_plan_file(plan_file, is_forced=force)
     check_objective(request.objective)
     tell_cluster(request.cluster, request.devices)

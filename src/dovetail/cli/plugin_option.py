@@ -25,7 +25,7 @@ def _load(files: list[Path] | None) -> None:
 
 @contextmanager
 def own_plugins(arguments: Sequence[str]) -> Iterator[None]:
-    """The plugins of one command, from its start to its end; what their code raises is told as theirs."""
+    """The plugins of one command, from its start to its end; what their code raises is reported as theirs."""
     if not any(word.startswith(OPTION) for word in arguments):
         yield
         return

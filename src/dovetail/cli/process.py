@@ -45,7 +45,7 @@ def _outcome(arguments: list[str]) -> int:
     except DovetailError as error:
         return _refused(str(error), arguments)
     except OSError as error:
-        if error.filename is not None:  # not standard output then, and files are read where their errors are told
+        if error.filename is not None:  # not standard output then, and files are read where their errors are reported
             return _our_mistake()
         forget_output()
         return ended(f"cannot write the answer: {error.strerror or error}", EXIT_UNWRITTEN)
@@ -54,7 +54,7 @@ def _outcome(arguments: list[str]) -> int:
 
 
 def _refused(message: str, arguments: list[str]) -> int:
-    """One line on standard error; with --json the same as JSON where the answer would be, for whoever reads that."""
+    """One line on standard error; with --json the same as JSON where the answer would be."""
     if "--json" in arguments:
         from dovetail.cli.screen import show_json
 
@@ -63,16 +63,16 @@ def _refused(message: str, arguments: list[str]) -> int:
 
 
 def ended(message: str, code: int) -> int:
-    """Says why on one line, whatever characters the message was made of; the code holds where nobody can hear it."""
+    """Says why on one line, whatever characters the message was made of; the exit code says it too."""
     line = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message.replace("\n", " "))
-    told = stream("stderr")
-    if told is not None:
-        encoding = told.encoding or "ascii"
+    output = stream("stderr")
+    if output is not None:
+        encoding = output.encoding or "ascii"
         try:
-            told.write(f"dovetail: {line}\n".encode(encoding, "backslashreplace").decode(encoding))
-            told.flush()
+            output.write(f"dovetail: {line}\n".encode(encoding, "backslashreplace").decode(encoding))
+            output.flush()
         except OSError:  # a full disk, a reader gone
-            forget_output(told)
+            forget_output(output)
     return code
 
 
@@ -82,9 +82,9 @@ def stream(name: str) -> TextIO | None:
     return found
 
 
-def forget_output(told: TextIO | None = None) -> None:
-    """Points standard output (or `told`) nowhere, so that the interpreter finds no error when it flushes at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), (told or sys.stdout).fileno())
+def forget_output(output: TextIO | None = None) -> None:
+    """Points standard output (or `output`) nowhere, so that the interpreter finds no error when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), (output or sys.stdout).fileno())
 
 
 def _our_mistake() -> int:

@@ -33,7 +33,7 @@ def show_tables(tables: tuple[Table, ...]) -> None:
     try:
         print_styled(console, tables, width)
     except BrokenPipeError:
-        forget_output()  # nobody reads on, as after `| head`: that is no error
+        forget_output()  # the reader has gone, as after `| head`: that is no error
 
 
 def print_styled(console: Any, tables: tuple[Table, ...], width: int = WIDTH) -> None:
@@ -54,7 +54,7 @@ def _styled(line: Line) -> Any:
 
 
 def without_notes(tables: tuple[Table, ...]) -> tuple[Table, ...]:
-    """Figures alone: tables without what is said below them, and none that only says something but the first.
+    """Figures alone: tables without the notes below them, and none that only has notes but the first.
 
     That is the answer, be it in words.
     """
@@ -89,4 +89,4 @@ def write(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except BrokenPipeError:
-        forget_output()  # nobody reads on, as after `| head`: that is no error
+        forget_output()  # the reader has gone, as after `| head`: that is no error

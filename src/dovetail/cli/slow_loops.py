@@ -1,4 +1,4 @@
-"""A word to whoever waits longer than they need: the loops of schedules are plain Python where Numba is missing."""
+"""A note to users who wait longer than they need: the loops of schedules are plain Python where Numba is missing."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def studies(
     found = stored(request)
     show_json(found.record) if as_json else show_tables(found.tables)
     if html:
-        show_html(html, found.page, found.inputs, found.record, is_told=not as_json)
+        show_html(html, found.page, found.inputs, found.record, is_announced=not as_json)
 
 
 def _rescue_rows(file: str, to: str, *, as_json: bool) -> None:
@@ -54,8 +54,8 @@ def _rescue_rows(file: str, to: str, *, as_json: bool) -> None:
     from dovetail.report.studies import rescued_table
     from dovetail.store.rescue import rescue
 
-    told = [asdict(one) for one in rescue(Path(file), Path(to))]
-    show_json({"studies": told}) if as_json else show_tables((rescued_table(to, told),))
+    rescued = [asdict(one) for one in rescue(Path(file), Path(to))]
+    show_json({"studies": rescued}) if as_json else show_tables((rescued_table(to, rescued),))
 
 
 @command()
@@ -93,12 +93,12 @@ def export(
         columns = row_columns(chosen)
         num_rows = write_rows(file, columns, _rows(held, chosen, columns))
     left_out = [] if study else [one for one in every if one not in chosen]
-    told = (str(file), num_rows, columns, chosen, left_out)
-    show_json(written_record(*told)) if as_json else show_tables((written_table(*told),))
+    written = (str(file), num_rows, columns, chosen, left_out)
+    show_json(written_record(*written)) if as_json else show_tables((written_table(*written),))
 
 
 def _chosen(every: tuple["StudyRecord", ...], store: str, *, has_others: bool) -> tuple["StudyRecord", ...]:
-    """Those of this version of the model, and others where that was said."""
+    """Those of this version of the model, and others on request."""
     from dovetail.report.studies import num_studies
 
     chosen = tuple(study for study in every if study.is_current or has_others)

@@ -26,7 +26,7 @@ Q = TypeVar("Q")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TerminalContext:
-    """The engine and the store that were asked for, and a terminal to show progress on."""
+    """The requested engine and store, and a terminal to show progress on."""
 
     choice: EngineChoice = field(default_factory=EngineChoice)
     file: str = ""

@@ -32,14 +32,14 @@ def timeline_files(perfetto: str, ranks: str) -> ResultFiles:
 
 
 def write_step(files: ResultFiles, result: Outcome | Infeasible) -> tuple[StepTracks, ...]:
-    """Writes the timeline, where one is asked for and there is a step to show; what is in it."""
+    """Writes the timeline, where one is requested and there is a step to show; what is in it."""
     return write_step_timeline(files.perfetto, result, files.devices) if files.perfetto else ()
 
 
 def timeline_record(files: ResultFiles, written: tuple[StepTracks, ...]) -> Record:
     """What JSON says of it: nothing where there is none."""
-    told = [{"file": files.perfetto, "end_s": one.end_s, "notes": list(one.notes)} for one in written]
-    return {"timeline": told[0]} if told else {}
+    timelines = [{"file": files.perfetto, "end_s": one.end_s, "notes": list(one.notes)} for one in written]
+    return {"timeline": timelines[0]} if timelines else {}
 
 
 def tell_timeline(files: ResultFiles, written: tuple[StepTracks, ...]) -> None:

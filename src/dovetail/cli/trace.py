@@ -48,7 +48,7 @@ def answer(request: TraceRequest) -> None:
             trace_page(found),
             plain_inputs(request.values),
             trace_record(found),
-            is_told=not request.as_json,
+            is_announced=not request.as_json,
         )
 
 

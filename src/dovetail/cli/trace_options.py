@@ -60,7 +60,7 @@ def run(
 
 
 class TraceRequest(Request, of=run):
-    """What `dovetail trace run` is asked."""
+    """The options of `dovetail trace run`."""
 
 
 @command()

@@ -57,15 +57,15 @@ def check_values(arguments: list[str]) -> None:
         raise InvalidInput(f"{what} is empty; give it one, or leave it out")
 
 
-def check_needed(option: str, of: Mapping[str, bool], *, is_said: bool) -> None:
+def check_needed(option: str, of: Mapping[str, bool], *, is_given: bool) -> None:
     """Raises where an option was typed and none of those that it is of, without which it changes nothing."""
-    if is_said and not any(of.values()):
+    if is_given and not any(of.values()):
         names = " or ".join(of)
         raise InvalidInput(f"{option} needs {names}; pass {names} too, or leave {option} out")
 
 
 def _closest(word: str, options: list[str]) -> list[str]:
-    """Of what Typer finds alike the closest first, and no far ones beside a near one."""
+    """Of the close names that Typer finds the closest first, and no far ones beside a near one."""
     near = difflib.get_close_matches(word, options, n=3, cutoff=0.75)
     return near or sorted(options)
 

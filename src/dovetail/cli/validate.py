@@ -53,5 +53,5 @@ def validate(
         return show_answer(found, as_json=as_json, html=html)
     write(accuracy_page(found.record, is_whole=set(SHIPPED) <= set(sets_of(request))))
     if html:
-        show_html(html, found.page, found.inputs, found.record, is_told=False)
+        show_html(html, found.page, found.inputs, found.record, is_announced=False)
     return found.fits

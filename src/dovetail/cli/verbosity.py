@@ -1,4 +1,4 @@
-"""How much is said and how: the options that every command has, before its name or after it.
+"""How much is printed and how: the options that every command has, before its name or after it.
 
 --quiet leaves the answer alone, --verbose says what is done, --no-color takes the colour out. Modules of `files` tell
 what they read by logging; only --verbose listens.
@@ -43,17 +43,17 @@ def verbosity() -> Verbosity:
     return _VERBOSITY.get(Verbosity())
 
 
-def has_colour(told: Any) -> bool:
+def has_colour(output: Any) -> bool:
     """Colour is for people: never in a pipe or a file, nor where an option, the environment or the terminal says no.
 
     The environment's words are those of no-color.org and bixense.com/clicolors.
     """
-    said = os.environ.get
-    if verbosity().is_plain or said("NO_COLOR"):
+    variable = os.environ.get
+    if verbosity().is_plain or variable("NO_COLOR"):
         return False
-    if said("CLICOLOR_FORCE", "0") != "0":
+    if variable("CLICOLOR_FORCE", "0") != "0":
         return True
-    return bool(told.isatty()) and said("TERM") != "dumb" and said("CLICOLOR") != "0"
+    return bool(output.isatty()) and variable("TERM") != "dumb" and variable("CLICOLOR") != "0"
 
 
 @contextmanager
@@ -69,7 +69,7 @@ def command_verbosity() -> Iterator[None]:
 
 
 def log(words: str) -> None:
-    """What is being done, to whoever asked for that."""
+    """What is being done, with --verbose."""
     if verbosity().is_verbose:
         _tell(words)
 
@@ -89,18 +89,20 @@ def timed_log(words: str) -> Iterator[None]:
 
 
 def _tell(words: str) -> None:
-    told = stream("stderr")
-    if told is None:
+    output = stream("stderr")
+    if output is None:
         return
     try:
-        told.write(f"dovetail: {words}\n".encode(told.encoding or "ascii", "backslashreplace").decode(told.encoding))
-        told.flush()
+        output.write(
+            f"dovetail: {words}\n".encode(output.encoding or "ascii", "backslashreplace").decode(output.encoding)
+        )
+        output.flush()
     except OSError:  # a full disk, a reader gone: the answer is what matters
-        forget_output(told)
+        forget_output(output)
 
 
 class _Listener(logging.Handler):
-    """What modules of `files` log, said as everything else is."""
+    """What modules of `files` log, printed as every note is."""
 
     def emit(self, record: logging.LogRecord) -> None:
         log(record.getMessage())
@@ -115,20 +117,20 @@ def _listener(*, is_heard: bool) -> None:
     logger.setLevel(logging.INFO if is_heard else logging.WARNING)
 
 
-def _changed(**said: bool) -> None:
-    found = replace(verbosity(), **said)
+def _changed(**changes: bool) -> None:
+    found = replace(verbosity(), **changes)
     if found.is_quiet and found.is_verbose:
         raise InvalidInput("--quiet and --verbose exclude each other; choose one")
     _VERBOSITY.set(found)
 
 
-def _quiet(is_said: bool) -> None:
-    if is_said:
+def _quiet(is_given: bool) -> None:
+    if is_given:
         _changed(is_quiet=True)
 
 
-def _verbose(is_said: bool) -> None:
-    if not is_said or verbosity().is_verbose:
+def _verbose(is_given: bool) -> None:
+    if not is_given or verbosity().is_verbose:
         return
     _changed(is_verbose=True)
     _listener(is_heard=True)
@@ -137,8 +139,8 @@ def _verbose(is_said: bool) -> None:
     log(f"model {model_version()}")
 
 
-def _plain(is_said: bool) -> None:
-    if is_said:
+def _plain(is_given: bool) -> None:
+    if is_given:
         _changed(is_plain=True)
 
 
