@@ -36,7 +36,7 @@ class Registry(Generic[T]):
     """Maps names to values registered by the modules of one package, imported on first look-up.
 
     Of what a plugin registers `check` raises where it is not what the registry holds. `added` and `dropped` are for
-    whoever keeps entries in tables of their own. Where entries are files beside those modules, `filed_by` names the
+    callers that keep entries in tables of their own. Where entries are files beside those modules, `filed_by` names the
     module that reads them: one of the edges, which nothing above them imports, and which is found as entries are.
     """
 
@@ -113,9 +113,9 @@ class Registry(Generic[T]):
 
     def _check_own(self, name: str, value: T, owner: Owner) -> None:
         """Raises where a plugin's entry cannot be taken: no name, one that is taken, or another kind of thing."""
-        said: object = name  # whatever a file without types has there
-        if not isinstance(said, str) or not said or said != said.strip() or not said.isprintable():
-            raise InvalidInput(f"{_a(self.noun)} needs a name of letters, digits and hyphens; got {said!r:.80}")
+        given: object = name  # whatever a file without types has there
+        if not isinstance(given, str) or not given or given != given.strip() or not given.isprintable():
+            raise InvalidInput(f"{_a(self.noun)} needs a name of letters, digits and hyphens; got {given!r:.80}")
         if name in self:
             holder = self.owner(name)
             whose = "this plugin" if holder == owner.path else f"the plugin {holder}" if holder else "a built-in"

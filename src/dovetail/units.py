@@ -97,8 +97,8 @@ def quantity(text: object, unit: str, example: str = "") -> float:
         raise InvalidInput(f"a quantity needs its unit, as in '{example}'; got {shown(text.strip())}")
     scales = _SCALES[unit]
     if symbol not in scales:
-        alike = [known for known in scales if known.casefold() == symbol.casefold()]
-        way_out = f"did you mean {' or '.join(alike)}, as in '{example}'?" if alike else f"write it as in '{example}'"
+        close = [known for known in scales if known.casefold() == symbol.casefold()]
+        way_out = f"did you mean {' or '.join(close)}, as in '{example}'?" if close else f"write it as in '{example}'"
         raise InvalidInput(f"{shown(symbol)} is not a unit of this quantity; {way_out}")
     value = float(number.replace("_", "").replace(",", "")) * scales[symbol]
     if not math.isfinite(value):

@@ -11,7 +11,7 @@ from dovetail.cost.node import Amount, node
 from dovetail.hardware.part_energy import MULTIPLIER_FRAC
 from dovetail.units import BITS_PER_BYTE, KIBI, MEBI, MICRO, MILLI, NANO
 
-# All at 7 nm unless said otherwise; a constant read from one real die carries what surrounds the bare circuit there.
+# All at 7 nm unless noted otherwise; a constant read from one real die carries what surrounds the bare circuit there.
 MAC_MM2 = 14 / 128**2  # TPU v4i: a 128x128 bf16 array is 14 mm2 (AccelForge, from Jouppi et al., ISCA 2021, fig. 6)
 N6_TRANSISTORS_PER_MM2 = 114.2 / MICRO  # LLMCompass cost model
 N7_OVER_N6 = 1.18  # TSMC: N6 is 18 % denser

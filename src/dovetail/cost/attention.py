@@ -16,7 +16,7 @@ import numpy as np
 from dovetail.cost.columns import ChipColumns
 from dovetail.workload.graph import FloatArray
 
-# Fitted on 223 attentions of one H200 (cuDNN's flash kernels, PyTorch 2.11) unless said otherwise.
+# Fitted on 223 attentions of one H200 (cuDNN's flash kernels, PyTorch 2.11) unless noted otherwise.
 TILE = 128.0  # rows of a tile: how the kernels are built
 WIDTH_STEP = 64.0  # head widths are padded to it: width 96 takes the products of 128 (profile of one H200)
 FILL_POSITIONS = 147.0  # a tile's start and end, in positions walked
@@ -89,7 +89,7 @@ def _positions(shape: Attentions, streamed: FloatArray) -> tuple[FloatArray, Flo
 def _rest(shape: Attentions, per_head: FloatArray, chips: ChipColumns) -> FloatArray:
     """Longest tiles that units wait for each other at the end, on average."""
     waves = shape.heads * per_head / chips.num_units
-    uneven = np.minimum(1.0, 2 - 2 * shape.work_frac)  # 0: all tiles alike; 1: causal
+    uneven = np.minimum(1.0, 2 - 2 * shape.work_frac)  # 0: all tiles equal; 1: causal
     order = np.maximum(0.0, 1 - (per_head / chips.num_units) ** 2) if shape.is_backward else 1.0
     return np.asarray((1 - uneven) * (np.ceil(waves) - waves) + uneven * UNEVEN_FRAC * order * (waves > 1))
 

@@ -24,7 +24,7 @@ NOT_MODELLED = 0.0  # a chip has no rate for a dtype
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ChipColumns:
-    """Figures of many chips that are tiled alike: the same number of tile sizes, all systolic arrays or none.
+    """Figures of many chips that are tiled the same way: the same number of tile sizes, all systolic arrays or none.
 
     All arrays have one entry a chip; `tile_rows` and `tile_cols` also one row a tile, `dataflows` one row for each of
     `STATIONARY`, and `dtype_flop_per_s` and `is_converted` one row a dtype, the former 0 where a chip cannot multiply
@@ -89,7 +89,7 @@ class ChipColumns:
 
 
 def chip_columns(chips: Sequence[Chip]) -> ChipColumns:
-    """Columns of `chips`, all tiled alike; `grouped` sorts others into such groups."""
+    """Columns of `chips`, all tiled the same way; `grouped` sorts others into such groups."""
     keys = {_key(chip) for chip in chips}
     if len(keys) != 1:
         raise InvalidInput(f"chips of one table must have the same tiles; got {len(keys)} ways; group them first")
@@ -145,7 +145,7 @@ def _nearest_j_per_byte(chip: Chip) -> float:
 
 
 def grouped(chips: Sequence[Chip]) -> list[tuple[list[int], ChipColumns]]:
-    """Chips that are tiled alike, together: where each group's chips stand in `chips`, and their columns."""
+    """Chips that are tiled the same way, together: where each group's chips stand in `chips`, and their columns."""
     order = sorted(range(len(chips)), key=lambda index: _key(chips[index]))
     groups = [list(group) for _, group in groupby(order, key=lambda index: _key(chips[index]))]
     return [(group, chip_columns([chips[index] for index in group])) for group in groups]

@@ -44,7 +44,7 @@ def op_costs(ops: Ops, chip: Chip, setting: Setting = Setting.STREAM) -> OpCosts
 
 
 def chip_costs(ops: Ops, chips: Sequence[Chip], setting: Setting = Setting.STREAM) -> tuple[OpCosts, ...]:
-    """As `op_costs`, on each of `chips`; those that are tiled alike are costed in one call."""
+    """As `op_costs`, on each of `chips`; those that are tiled the same way are costed in one call."""
     first, which = equally_costed_rows(ops)
     distinct = ops.taken(first)
     found = {}

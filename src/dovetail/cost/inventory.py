@@ -77,7 +77,7 @@ def multiplier_ratio(rates_flop_per_s: tuple[tuple[str, float], ...]) -> float:
 def inventory(chip: Chip) -> Inventory:
     """What `chip` has on its dies, its spare cores and spare SRAM included.
 
-    Raises `NotModelled` for memory that is not stacked: nobody has published what its PHYs take on a die, and a package
+    Raises `NotModelled` for memory that is not stacked: what its PHYs take on a die is not published, and a package
     without an interposer costs something else.
     """
     if not chip.die.has_stacks:

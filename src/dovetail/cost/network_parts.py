@@ -23,7 +23,7 @@ SWITCH_S = 150 * NANO  # through one switch, at most: Quantum-2 (router-switch.c
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkPart:
-    """One part that a port of 400 Gb/s needs; `price_usd` is nan where nobody has published one."""
+    """One part that a port of 400 Gb/s needs; `price_usd` is nan where none is published."""
 
     name: str
     power_w: float

@@ -1,7 +1,7 @@
 """Measured seconds in place of predicted ones: matched exactly by what an operator is, nothing interpolated.
 
 A product is the same product transposed (C^T = B^T A^T), whichever of a layer's it is; operators of the vector units
-are rows by columns; attention has its mask. Of the passes, forward and backward are told apart, no further: the two
+are rows by columns; attention has its mask. Of the passes, forward and backward are kept apart, no further: the two
 gradients of a product differ in what they contract over.
 """
 

@@ -22,7 +22,7 @@ MOST_TRIES = 3  # of one task, where each ended its worker
 
 
 class EngineFailed(DovetailError):
-    """Workers are lost in a way that trying again does not mend; nothing that was told before is."""
+    """Workers are lost in a way that trying again does not mend; results reported before are kept."""
 
 
 class Engine(Protocol[Q_co]):
@@ -39,7 +39,7 @@ class Engine(Protocol[Q_co]):
 
 @contextmanager
 def opened(question: Q, *, num_workers: int = 0, cluster: str = "") -> Iterator[Engine[Q]]:
-    """The engine that was asked for: `num_workers` processes, the Dask cluster at an address, or neither."""
+    """The requested engine: `num_workers` processes, the Dask cluster at an address, or neither."""
     if num_workers and cluster:
         raise InvalidInput(f"{num_workers} workers and the cluster at {cluster} are two engines; choose one")
     if cluster:

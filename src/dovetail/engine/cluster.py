@@ -27,7 +27,7 @@ MOST_GREETING_BYTES = 1 * MEBI  # far above what schedulers greet with, far belo
 ALONE_S = 60.0  # without a single worker, until a search gives up; Dask's nannies start another in some seconds
 LOOK_S = 2.0  # between two looks at who is there
 NUM_AHEAD = 4  # tasks by thread of a worker, that may be done before the one whose result is wanted
-PORT = 8786  # of a scheduler that is not told another (Dask)
+PORT = 8786  # of a scheduler by default (Dask)
 START = "start one with: dask scheduler, and give the address that it prints"
 NO_DASK = "--dask needs Dask; install it with: pip install 'dovetail-codesign[cluster]'"
 
@@ -41,7 +41,7 @@ def on_cluster(question: Q, address: str) -> Iterator[Cluster[Q]]:
     dask: Any = importlib.import_module("distributed")
     for name in [*logging.Logger.manager.loggerDict]:
         if name.partition(".")[0] == "distributed":
-            logging.getLogger(name).setLevel(logging.CRITICAL)  # what goes wrong is told in one line
+            logging.getLogger(name).setLevel(logging.CRITICAL)  # errors are reported in one line
     client = _connected(dask, address)
     try:
         yield Cluster(dask, client, address, question)
@@ -116,22 +116,22 @@ class Cluster(Generic[Q]):
 
     def map(self, act: Callable[[Q, T], R], tasks: Iterable[T]) -> Generator[R, None, None]:
         left = enumerate(tasks)
-        asked: deque[tuple[int, Any]] = deque()
+        pending: deque[tuple[int, Any]] = deque()
         try:
             while True:
-                for place, task in _up_to(left, self._num_ahead() - len(asked)):
-                    asked.append((place, self._asked(act, task)))
-                if not asked:
+                for place, task in _up_to(left, self._num_ahead() - len(pending)):
+                    pending.append((place, self._submitted(act, task)))
+                if not pending:
                     return
-                place, future = asked[0]
+                place, future = pending[0]
                 result = self._result(place, future)
-                asked.popleft()
+                pending.popleft()
                 yield result
         finally:
-            for _, future in asked:
+            for _, future in pending:
                 future.release()
 
-    def _asked(self, act: Callable[[Q, T], R], task: T) -> Any:
+    def _submitted(self, act: Callable[[Q, T], R], task: T) -> Any:
         try:
             return self._client.submit(_acted, act, self._question, task, model_version(), loaded_plugins(), pure=False)
         except (OSError, RuntimeError, CancelledError):

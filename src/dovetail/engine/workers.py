@@ -134,12 +134,12 @@ def _cause(error: BaseException) -> str:
 
 
 class _Worker:
-    """A pool of one process, with what it was asked."""
+    """A pool of one process, with its pending tasks."""
 
     def __init__(self, payload: bytes) -> None:
         self._payload = payload
         self._pool = self._started()
-        self._asked: deque[tuple[_Try, Future[Any]]] = deque()
+        self._pending: deque[tuple[_Try, Future[Any]]] = deque()
 
     def _started(self) -> Any:  # its methods have no types
         context = multiprocessing.get_context("spawn")  # a fork of a process with threads may hang
@@ -151,15 +151,15 @@ class _Worker:
 
     @property
     def held(self) -> list[_Try]:
-        return [one for one, _ in self._asked]
+        return [one for one, _ in self._pending]
 
     @property
     def first(self) -> Future[Any]:
-        return self._asked[0][1]
+        return self._pending[0][1]
 
     @property
     def is_lost(self) -> bool:
-        """Whether the pool broke before it took what it was asked: it then never says so of that task."""
+        """Whether the pool broke before it took its task: it then never says so of that task."""
         return not self.first.done() and not self._pool.active
 
     def ask(self, act: Callable[[Q, T], R], one: _Try) -> list[_Try]:
@@ -170,7 +170,7 @@ class _Worker:
         except RuntimeError:
             lost = self.replace()
             future = self._first_of_new(act, one)
-        self._asked.append((one, future))
+        self._pending.append((one, future))
         return lost
 
     def _first_of_new(self, act: Callable[[Q, T], R], one: _Try) -> Future[Any]:
@@ -182,12 +182,12 @@ class _Worker:
         return found
 
     def take(self) -> _Try:
-        return self._asked.popleft()[0]
+        return self._pending.popleft()[0]
 
     def replace(self) -> list[_Try]:
         """Another process in place of a dead one, and what that held."""
         held = self.held
-        self._asked.clear()
+        self._pending.clear()
         self._renew()
         return held
 
@@ -198,7 +198,7 @@ class _Worker:
 
     def forget(self) -> None:
         """Whatever it still does is wanted no more; it is let end, as that is sooner than a new process."""
-        self._asked.clear()
+        self._pending.clear()
 
     def stop(self) -> None:
         self._pool.stop()

@@ -1,6 +1,6 @@
 """The loops around the loops: rules tried in turn, schedules pushed to and fro, and a short search of neighbours.
 
-Compiled like `loops`, by the same rules: whole numbers only, and nothing that plain Python would not do alike.
+Compiled like `loops`, by the same rules: whole numbers only, and nothing that plain Python would do differently.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Operators are ordered in pairs, without a clock: x[i, j] = 1 when i ends before j starts. An operator runs on one core
 of its kind (z says which), or on all of them (y = 1) and then beside nothing. There is no bandwidth in it, so it is
-only asked about problems without (`without_bandwidth`). Rows grow with the cube of operators: for small graphs only.
+only used for problems without (`without_bandwidth`). Rows grow with the cube of operators: for small graphs only.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ class Modes(NamedTuple):
 class Tensors:
     """What operators leave in HBM: of each tensor who makes it, its bytes, and who must end before it goes, in CSR.
 
-    A tensor that nobody uses stays to the end. `resident_bytes` are there all the time: weights and their state.
+    A tensor that no operator uses stays to the end. `resident_bytes` are there all the time: weights and their state.
     """
 
     maker: IntArray

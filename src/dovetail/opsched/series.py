@@ -14,7 +14,7 @@ import numpy as np
 from dovetail.opsched.problem import NO_TENSORS, CoreProblem, CoreSchedule, Dag, Modes, dag_of
 from dovetail.workload.graph import IntArray
 
-MOST_OPERATORS = 3000  # whose ancestors are told apart; larger graphs are one part
+MOST_OPERATORS = 3000  # whose ancestors are tracked; larger graphs are one part
 
 
 def pools_of(dag: Dag) -> tuple[IntArray, ...]:

@@ -72,7 +72,7 @@ def slices_of(chips: Sequence[Chip]) -> Slices:
 
 
 def slice_costs(ops: Ops, chips: Sequence[Chip], collective_s: FloatArray) -> SliceCosts:
-    """Every operator in every slice; rows of the network take `collective_s` and nobody's cores."""
+    """Every operator in every slice; rows of the network take `collective_s` and no cores."""
     refuse_own_costs(ops, {chip.name for chip in chips}, "operators are scheduled on parts of a chip")
     slices = slices_of(chips)
     shape = (len(ops), len(slices.chip))

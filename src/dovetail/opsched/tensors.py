@@ -23,16 +23,16 @@ def tensors_of(ops: Ops, precision: Precision, collective_s: FloatArray, *, is_l
     num = len(ops)
     reads = reads_of(ops, collective_s)
     again = reads.again
-    is_anew = (again >= 0) & ~_is_standing(ops, reads)
+    is_remade = (again >= 0) & ~_is_standing(ops, reads)
     share = np.zeros(num)  # a row may run again for a part of its output
     share[again >= 0] = ops.work_frac[again[again >= 0]] / ops.work_frac[again >= 0]
-    dropped_frac = np.where(is_anew, share, 0.0)
+    dropped_frac = np.where(is_remade, share, 0.0)
     left_bytes = _left_bytes(ops, precision, reads)
     beside_bytes = np.where(ops.phase == Phase.FORWARD, ops.output_elements * ops.kept_bytes_per_element, 0.0)
     stays_bytes, masks_bytes = left_bytes * (1.0 - dropped_frac), beside_bytes * (1.0 - share)
     stays_bytes[again[again >= 0]] *= share[again >= 0]
     masks_bytes[again[again >= 0]] = (beside_bytes * share)[again >= 0]
-    stays, drops = _holders(ops, reads, np.where(is_anew, again, -1))
+    stays, drops = _holders(ops, reads, np.where(is_remade, again, -1))
     held = Pairs.joined((stays, drops.moved(num), reads.own.moved(2 * num)))
     use_start, use_to = csr(3 * num, held.sources, held.targets)
     return Tensors(
@@ -58,7 +58,7 @@ def _holders(ops: Ops, reads: Reads, again: IntArray) -> tuple[Pairs, Pairs]:
     """
     is_again = again[reads.later.sources] >= 0
     copies = Pairs(again[reads.later.sources[is_again]], reads.later.targets[is_again])
-    at_least = np.flatnonzero(ops.phase == Phase.RECOMPUTE)  # what nobody reads after all goes when it is done
+    at_least = np.flatnonzero(ops.phase == Phase.RECOMPUTE)  # what is not read after all goes when it is done
     stays = Pairs.joined((reads.fed, reads.later, copies, Pairs(at_least, at_least)))
     return stays, reads.forward
 

@@ -45,7 +45,7 @@ def widened(first: Sequence[CoreSchedule], gap_frac: float, purse: Purse) -> lis
 
 
 class SubgraphSearch:
-    """One part: its tables both ways, made when first asked for, and what the last round cost."""
+    """One part: its tables both ways, made when first needed, and what the last round cost."""
 
     def __init__(self, part: CoreSchedule) -> None:
         self.problem = part.problem

@@ -24,7 +24,7 @@ class Work:
     ops: Ops
     dag: Dag
     tensors: Tensors
-    exchange_s: FloatArray  # of the network's rows, on nobody's cores
+    exchange_s: FloatArray  # of the network's rows, on no cores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

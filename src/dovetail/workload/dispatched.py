@@ -14,7 +14,7 @@ ITEM_BYTES = {
     "fp8": 1, "bf16": 2, "fp16": 2, "fp32": 4, "fp64": 8, "complex64": 8, "complex128": 16,
 }  # fmt: skip
 
-# What a process group can be asked for; sends and receives name the other rank.
+# The operations of a process group; sends and receives name the other rank.
 COLLECTIVES = (
     "all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "gather", "scatter", "barrier",
     "send", "recv",
@@ -53,7 +53,7 @@ class CollectiveCall:
     `ranks` are the group's, numbered over the whole job, in the group's own order. `num_bytes` is the message as
     nccl-tests count it: the buffer of an all-reduce, broadcast, reduce or send, the output of an all-gather, the input
     of a reduce-scatter, and what one rank sends to all, itself included, in an all-to-all. `bytes_by_rank` is there
-    where an all-to-all is told how much goes to each. `peer` is the other rank of a send or receive.
+    where an all-to-all is given how much goes to each. `peer` is the other rank of a send or receive.
     """
 
     kind: str

@@ -24,7 +24,7 @@ class Model:
 
     `published_parameters` is the count its authors or its released weights give, 0 where none was published;
     `is_exact` says that the count is to the last parameter, otherwise it is rounded. `sample` says what one sample
-    is: tokens or images or rows. `notes` say what was assumed or left out, one line each, for whoever reads an answer.
+    is: tokens or images or rows. `notes` say what was assumed or left out, one line each, for readers of an answer.
     """
 
     architecture: Architecture

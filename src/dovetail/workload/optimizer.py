@@ -18,8 +18,8 @@ from dovetail.workload.scaling_recipes import (
 )
 
 MASTER_BYTES = 4.0  # master weights are fp32
-# Tells a default from the same thing asked for. Nobody sees it in a value: those are complete when built.
-_NOT_SAID: Any = None
+# Tells a default from the same value given. It never stands in a value: those are complete when built.
+_NOT_GIVEN: Any = None
 _STORED = ("weights", "gradients", "moments", "loss")
 
 
@@ -27,7 +27,7 @@ _STORED = ("weights", "gradients", "moments", "loss")
 class Precision:
     """Dtypes of a training run.
 
-    Weights are kept as activations are unless said otherwise, with an fp32 master copy unless they are fp32 themselves.
+    Weights are kept as activations are by default, with an fp32 master copy unless they are fp32 themselves.
     So the defaults are mixed-precision Adam as Megatron-LM keeps it: bf16 weights, fp32 gradients, fp32 master
     weights and two fp32 moments, 18 bytes a parameter (Korthikanti et al. 2022).
     `has_persistent_gradients` says that gradient memory is held through the whole step (Megatron's main gradients,
@@ -37,14 +37,14 @@ class Precision:
 
     optimizer: str = "adam"  # an entry of `workload.optimizers`, by its name when built
     compute: str = "bf16"
-    weights: str = ""  # not said: as activations are stored; filled in when built
+    weights: str = ""  # not given: as activations are stored; filled in when built
     gradients: str = "fp32"
     moments: str = "fp32"
     loss: str = "fp32"  # of the probabilities kept for the loss gradient
-    has_master_weights: bool = _NOT_SAID  # not said: where weights are narrower than fp32; filled in when built
+    has_master_weights: bool = _NOT_GIVEN  # not given: where weights are narrower than fp32; filled in when built
     has_momentum: bool = True  # of optimizers whose momentum is optional: SGD
     has_persistent_gradients: bool = True
-    recipe: str = ""  # of `workload.scaling_recipes`; not said: delayed for fp8, nvfp4 for fp4; none for wider products
+    recipe: str = ""  # of `workload.scaling_recipes`; not given: delayed for fp8, nvfp4 for fp4; none for wider ones
     has_unfused_accumulation: bool = (
         False  # gradients of a microbatch are written out, then added by a kernel of their own
     )
@@ -66,7 +66,7 @@ class Precision:
             object.__setattr__(self, "weights", self.storage)
         for label in _STORED:
             _require_stored(getattr(self, label), label)
-        if self.has_master_weights is _NOT_SAID:
+        if self.has_master_weights is _NOT_GIVEN:
             object.__setattr__(self, "has_master_weights", self.weights != "fp32")
         self._check_agreement()
 

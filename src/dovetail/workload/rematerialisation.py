@@ -82,21 +82,21 @@ def _without_dead(
     device: FloatArray,
     host: FloatArray,
 ) -> Rematerialised:
-    """What is asked for, from the last row to the first: by gradients, and by what runs again of the rows it feeds."""
+    """What is needed, from the last row to the first: by gradients, and by what runs again of the rows it feeds."""
     again = np.zeros(len(ops))
     elements = np.maximum(ops.output_elements, 1.0)
     for row in reversed(forward.tolist()):
-        asked = 1.0 if ops.need[row] != Need.NONE or ops.kept_bytes_per_element[row] > 0 else 0.0
+        needed = 1.0 if ops.need[row] != Need.NONE or ops.kept_bytes_per_element[row] > 0 else 0.0
         for later in feeds[row]:
             is_by_column = ops.kind[later] in _BY_COLUMN and ops.kind[row] in (*_PRODUCTS, *_BY_COLUMN)
             share = min(1.0, elements[later] / elements[row]) if is_by_column else 1.0
-            asked += share * (again[later] if is_by_column else float(again[later] > 0))
-        asked = min(1.0, asked)
+            needed += share * (again[later] if is_by_column else float(again[later] > 0))
+        needed = min(1.0, needed)
         kept = device[row] + host[row]
-        if asked == 0.0:
+        if needed == 0.0:
             device[row] = host[row] = 0.0
         elif OPERATORS[ops.kind[row]].unit != Unit.NONE:
-            again[row] = max(0.0, asked - kept) if kept < ALL_FRAC else 0.0
+            again[row] = max(0.0, needed - kept) if kept < ALL_FRAC else 0.0
     return Rematerialised(device_frac=device, host_frac=host, again_frac=again)
 
 

@@ -53,7 +53,7 @@ def places_reached(choice: ExpertChoice, num_places: int) -> float:
 
 
 def _none_chosen(num_all: float, num_own: float, num_chosen: int) -> float:
-    """The probability that of `num_all` none of `num_own` is among `num_chosen`, all alike and none twice."""
+    """The probability that of `num_all` none of `num_own` is among `num_chosen`, all equally likely and none twice."""
     share = 1.0
     for taken in range(num_chosen):
         share *= max(0.0, num_all - num_own - taken) / (num_all - taken)
@@ -146,7 +146,7 @@ class Routing:
     def dropped_frac(self, num_devices: int) -> float:
         """Of what was routed, what is dropped at least: of even routing all that is, else what is known of it.
 
-        The most loaded of `num_devices` drops what it gets beyond the capacity; what others get is not said.
+        The most loaded of `num_devices` drops what it gets beyond the capacity; what others get is not known.
         """
         if not self.capacity_factor:
             return 0.0

@@ -15,7 +15,7 @@ from dovetail.workload.optimizer import Precision
 from dovetail.workload.routing import EVENLY, Routing
 from dovetail.workload.training import NARROW, evaluation_graph, training_graph
 
-NUM_KEPT_GRAPHS = 16  # of the workloads that were asked about last
+NUM_KEPT_GRAPHS = 16  # of the workloads that were used last
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

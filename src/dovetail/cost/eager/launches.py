@@ -134,7 +134,7 @@ def lowering_of(name: str) -> Lowering:
 
 
 def launched(op: DispatchedOp) -> Launched:
-    """The kernels of `op`, in order; nothing for views. Raises `NotModelled` for an operator nobody has described."""
+    """The kernels of `op`, in order; nothing for views. Raises `NotModelled` for an operator that is not described."""
     return lowering_of(op.name)(op)
 
 

@@ -85,7 +85,7 @@ def eager_times(
 
     In a stream the power limit is the step's affair; `KERNEL` and `ALONE` slow long products down to it by themselves.
     With `has_tf32`, products of fp32 run in TF32, as `torch.backends.cuda.matmul.allow_tf32` lets them; PyTorch's own
-    default is without. Raises `NotModelled` for an operator that nobody has described, naming it.
+    default is without. Raises `NotModelled` for an operator that is not described, naming it.
     """
     chips = chip_columns((chip,))
     if chips.are_arrays:

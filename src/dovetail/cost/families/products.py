@@ -160,7 +160,7 @@ def _on_units_s(
     """Busy and clocked seconds: units and HBM side by side, and what of the traffic nothing hides.
 
     Of products on the lanes, other blocks of a core hide all of it. `unit` are seconds of the units, and those at half
-    of the rate where that is asked for.
+    of the rate where that applies.
     """
     tensor_s, wide_s = unit
     bandwidth = chips.hbm_bytes_per_s * chips.calibration["hbm_frac"]

@@ -74,7 +74,7 @@ class Rows:
 
 
 def distinct_rows(columns: Sequence[FloatArray]) -> tuple[IntArray, IntArray]:
-    """The first of the rows that are alike in all columns, and which of these each row is."""
+    """The first of the rows that are equal in all columns, and which of these each row is."""
     mixed = np.zeros(len(columns[0]), dtype=np.uint64)
     for column in columns:
         mixed = (mixed ^ column.view(np.uint64)) * _MIXER

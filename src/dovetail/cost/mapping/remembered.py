@@ -22,7 +22,7 @@ Table = TypeVar("Table")
 
 
 def remembered(compute: Callable[Arguments, Table]) -> Callable[Arguments, Table]:
-    """`compute`, whose arguments and answer are dataclasses of arrays; nobody may write into an answer.
+    """`compute`, whose arguments and answer are dataclasses of arrays; callers must not write into an answer.
 
     All is forgotten where it grows too large. No lock: at worst two threads compute the same table.
     """

@@ -94,7 +94,7 @@ def product_shapes(
     window: FloatArray | float = 1.0,
     input_reuse: FloatArray | float = 1.0,
 ) -> ProductShapes:
-    """Products with what is not said the same for all of them: one of each, in bf16, no convolutions."""
+    """Products with what is not given the same for all of them: one of each, in bf16, no convolutions."""
     columns = np.broadcast_arrays(*(np.asarray(x, dtype=np.float64).reshape(-1) for x in (m, n, k, b)))
     rest = (operand_bytes, result_bytes, window, input_reuse)
     others = [np.broadcast_to(np.asarray(x, dtype=np.float64), columns[0].shape) for x in rest]

@@ -1,6 +1,6 @@
 """Rematerialisation tensor by tensor, as in JAX: which tensors of a layer stay, go to the host, or are formed again.
 
-A policy is said by name (an entry of `checkpoint_policies`), or as its tensors: `query_proj=offload,out_proj=device`.
+A policy is given by name (an entry of `checkpoint_policies`), or as its tensors: `query_proj=offload,out_proj=device`.
 Tensors have MaxText's names. What a policy does not name is formed again, but for a layer's input, which always stays
 unless it is offloaded: `jax.checkpoint` keeps the arguments of what it wraps.
 """
@@ -59,16 +59,16 @@ def canonical(policy: str) -> str:
     """
     if "=" not in policy:
         return policy
-    kept = _said(policy)
+    kept = _parsed(policy)
     return ",".join(f"{tensor}={kept[tensor]}" for tensor in TENSORS if tensor in kept) or "nothing_saveable"
 
 
 @lru_cache(maxsize=256)
 def places_of(policy: str) -> dict[str, str]:
     """Where each tensor is that `policy` keeps; products that are taken as one stand by their parts."""
-    said = _said(policy) if "=" in policy else dict(checkpoint_policies[policy].tensors)
+    tensors = _parsed(policy) if "=" in policy else dict(checkpoint_policies[policy].tensors)
     places: dict[str, str] = {}
-    for tensor, place in said.items():
+    for tensor, place in tensors.items():
         places |= dict.fromkeys(_PARTS.get(tensor, (tensor,)), place)
     return places
 
@@ -77,7 +77,7 @@ def does_policy_offload(policy: str) -> bool:
     return is_by_tensor(policy) and OFFLOAD in places_of(policy).values()
 
 
-def _said(policy: str) -> dict[str, str]:
+def _parsed(policy: str) -> dict[str, str]:
     kept: dict[str, str] = {}
     for word in policy.split(","):
         tensor, _, place = (part.strip() for part in word.partition("="))

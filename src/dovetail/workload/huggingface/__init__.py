@@ -1,7 +1,7 @@
 """Models from the `config.json` that Hugging Face Transformers keeps beside weights: one file per kin of families.
 
 A reader turns the fields of one `model_type` into a transformer's shape. Whatever changes the network and is not
-modelled is refused, down to keys that no reader asked for.
+modelled is refused, down to keys that no reader knows.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _refuse_wrappers(config: Mapping[str, Any]) -> None:
 
 
 def _note_quantisation(fields: Fields) -> None:
-    """Training starts from whole weights, so the format they were released in changes nothing but is told."""
+    """Training starts from whole weights, so the format they were released in changes nothing, but is noted."""
     for key in _QUANTISED:
         fields.ignore(key)
         quantised = fields.config.get(key)

@@ -37,7 +37,7 @@ def mixtral(fields: Fields, name: str) -> Shape:
 
 @readers.register("phimoe")
 def phimoe(fields: Fields, name: str) -> Shape:
-    """As Mixtral, with layer norms and, where asked for, biases on attention and logits."""
+    """As Mixtral, with layer norms and, where configured, biases on attention and logits."""
     shape = with_window(fields, with_attention_bias(fields, llama_like(fields, name, num_kv_heads=8)))
     fields.ignore("router_jitter_noise", "input_jitter_noise")  # scales the few router inputs
     fields.must_be("hidden_dropout", 0.0, 0)

@@ -51,7 +51,7 @@ class Fields:
 
     config: Mapping[str, Any]
     notes: list[str] = field(default_factory=list)  # what was assumed or left out, for the model to tell
-    _asked: set[str] = field(default_factory=set)
+    _keys_read: set[str] = field(default_factory=set)
 
     def count(self, key: str, default: int | object = _REQUIRED, *, least: int = 1, most: int = _NUM_MOST) -> int:
         """A whole number from `least` to `most`; absent or null: `default`."""
@@ -138,13 +138,13 @@ class Fields:
 
     def ignore(self, *keys: str) -> None:
         """Marks keys of one family as read: they change neither shapes nor work."""
-        self._asked.update(keys)
+        self._keys_read.update(keys)
 
     def refuse_the_rest(self) -> None:
-        """Refuses every key that says something and that nobody asked for."""
+        """Refuses every key that has a value and that no reader read."""
         for key, value in self.config.items():
             says_nothing = value is None or value is False or value in (0, "", [], {})
-            if not says_nothing and key not in self._asked and not _is_harmless(key):
+            if not says_nothing and key not in self._keys_read and not _is_harmless(key):
                 message = f"key {shown(key)} is not known and may change the network"
                 raise NotModelled(f"{message}; take it out if it does not", shown(key).strip("'"))
 
@@ -158,7 +158,7 @@ class Fields:
         return list(value)
 
     def _value(self, key: str, default: object) -> Any:
-        self._asked.add(key)
+        self._keys_read.add(key)
         value = self.config.get(key)
         if value is None:
             value = default

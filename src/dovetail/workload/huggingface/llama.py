@@ -108,7 +108,7 @@ def qwen(fields: Fields, name: str) -> Shape:
 
 
 def with_qwen_window(fields: Fields, shape: Transformer) -> Transformer:
-    """Qwen's window is off unless asked for, and then in the layers from `max_window_layers` on."""
+    """Qwen's window is off unless configured, and then in the layers from `max_window_layers` on."""
     is_on = fields.flag("use_sliding_window", False)
     first = fields.count("max_window_layers", shape.num_layers, least=0)
     if is_on and first < shape.num_layers:

@@ -14,7 +14,7 @@ from dovetail.errors import InvalidInput, did_you_mean
 from dovetail.registry import Registry, holding, named
 from dovetail.workload.operator_tables import Operator, Pass, Unit, operators
 
-# Those that a plan can be written for, which must be told of an optimizer or be said not to have it. DeepSpeed's own
+# Those that a plan can be written for, each with its name for an optimizer, or listed as lacking it. DeepSpeed's own
 # configuration goes for data parallelism alone, Megatron-DeepSpeed's arguments for the rest.
 FRAMEWORKS = (
     "megatron-lm",
@@ -111,7 +111,7 @@ class LaunchName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotOffered:
-    """A framework that cannot be told of an optimizer, and why. With its source."""
+    """A framework without an optimizer, and why. With its source."""
 
     why: str
     source: str

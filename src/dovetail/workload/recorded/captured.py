@@ -1,6 +1,6 @@
-"""A model as it was recorded and understood: parts in blocks, of sizes that follow the batch and the length asked for.
+"""A model as it was recorded and understood: parts in blocks, of sizes that follow the requested batch and length.
 
-It lays out its graph through the same builders as the catalogue's models, so that all that is asked of those (kernels,
+It lays out its graph through the same builders as the catalogue's models, so that all that holds of those (kernels,
 attention, precision) holds of it too.
 """
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from dovetail.workload.recorded.captured import GATED
 from dovetail.workload.recorded.drafted import Draft
 
-# Operators that go with the product before them: nobody cuts between a convolution and its activation.
+# Operators that go with the product before them: no cut is made between a convolution and its activation.
 _TAILS = frozenset(
     (
         "relu", "gelu", "silu", "tanh", "sigmoid", "hardswish", "hardsigmoid", "elementwise", "scale", *GATED,
@@ -101,7 +101,7 @@ def _going_past(drafts: list[Draft]) -> set[int]:
 
 
 def signature(piece: DraftSpan) -> tuple[object, ...]:
-    """What makes two pieces alike: operators, extents, parameters, and who reads what of whom."""
+    """What makes two pieces the same: operators, extents, parameters, and who reads what of whom."""
     local = {draft.makes: index + 1 for index, draft in enumerate(piece.drafts)}
     return tuple(
         (

@@ -1,4 +1,4 @@
-"""What is to be said of a captured model: what of it cannot be divided and why, and whether its gradients add up."""
+"""Notes on a captured model: what of it cannot be divided and why, and whether its gradients add up."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The steps of a recording as nodes that patterns take together, with views looked through.
 
-A value is a tensor by number. A view is no node: whoever reads it reads what it shows (`root`). `thin` also looks
+A value is a tensor by number. A view is no node: a step that reads it reads what it shows (`root`). `thin` also looks
 through casts and copies, which kernels do on the way. Nodes that no parameter has a part in (masks, positions, what
 is done to data before the first layer) and those that give whole numbers stand aside: they have no gradient.
 """
@@ -217,7 +217,7 @@ class Flow:
         self._gone.update(gone)
 
     def look_through(self, node: Node) -> None:
-        """Takes a node of one output out: whoever reads that reads what it is made of."""
+        """Takes a node of one output out: its readers read what it is made of."""
         source = self.root(node.inputs[0])
         readers = self.readers[node.output]
         self._gone[id(node)] = node

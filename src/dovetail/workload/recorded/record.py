@@ -76,7 +76,7 @@ class Recording:
 class Recorded:
     """One model recorded at a few sizes of its inputs, which shows what grows with the batch and what with positions.
 
-    `base` is at the sizes that were asked for; `other_batch` differs in the number of samples only, `other_seq` in the
+    `base` is at the requested sizes; `other_batch` differs in the number of samples only, `other_seq` in the
     positions of a sample only (the same as `base` where samples have no positions that could differ).
     """
 

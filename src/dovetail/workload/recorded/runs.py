@@ -1,4 +1,4 @@
-"""Pieces that are alike and follow each other: which of them repeat, and what makes one block."""
+"""Equal pieces that follow each other: which of them repeat, and what makes one block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes that grow with what is asked for: so many a sample, so many a position of a sample, or always the same.
+"""Sizes that grow with batch and length: so many a sample, so many a position of a sample, or always the same.
 
 A model is recorded at two batches and two lengths. How often each side of a tensor doubles with either tells samples
 and positions from channels and heads, without a guess at which side is which.
@@ -101,7 +101,7 @@ def _exponent(count: int, other: int, at: int, second: int) -> int | None:
 
 
 def _near_length(count: int, other: int, recorded: Recorded) -> int:
-    """A multiple of the length that `count` is one or two off of, at both lengths alike; 0 where there is none.
+    """A multiple of the length that `count` is one or two off of, at both lengths; 0 where there is none.
 
     So are labels that are shifted by one, and a class token beside positions: they are taken for the length.
     """

@@ -1,4 +1,4 @@
-"""Stretches of a recorded model between cuts, each a block; those that are alike are one, repeated."""
+"""Stretches of a recorded model between cuts, each a block; equal ones are one, repeated."""
 
 from __future__ import annotations
 
@@ -116,11 +116,11 @@ def _total(sizes: list[Size]) -> Size:
     if not sizes:
         return Size(0)
     most = max(sizes, key=lambda size: (size.num_batch, size.num_seq))
-    alike = [size for size in sizes if (size.num_batch, size.num_seq) == (most.num_batch, most.num_seq)]
+    same = [size for size in sizes if (size.num_batch, size.num_seq) == (most.num_batch, most.num_seq)]
     per = 1
-    for size in alike:
+    for size in same:
         per *= size.per
-    count = sum(size.count * per // size.per for size in alike)
+    count = sum(size.count * per // size.per for size in same)
     return Size(count, most.num_batch, most.num_seq, per) * ONE
 
 

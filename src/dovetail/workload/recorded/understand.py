@@ -43,12 +43,12 @@ PATTERNS: tuple[Callable[[Flow], None], ...] = (
 def understood(
     recorded: Recorded, *, batch: int = 0, seq: int = 0, notes: tuple[str, ...] = (), backward_flop: float = 0.0
 ) -> Captured:
-    """The model that `recorded` shows; `batch` and `seq` are what a step has unless said otherwise, 0 for as recorded.
+    """The model that `recorded` shows; `batch` and `seq` are what a step has by default, 0 for as recorded.
 
     `backward_flop` are those of all products of the gradients that were recorded, 0 where none were.
     """
     flow = Flow(recorded)
-    said = _take_all(flow)
+    loss_notes = _take_all(flow)
     drafting = drafted(flow)
     _hoist(drafting)
     _mark_tied(drafting)
@@ -66,7 +66,7 @@ def understood(
         seq=seq or recorded.seq if is_any_length else recorded.seq,
         is_any_length=is_any_length,
         num_steps=len(recorded.base.steps),
-        notes=(*notes, *said),
+        notes=(*notes, *loss_notes),
     )
     if not captured.num_trained:
         raise InvalidInput(f"{recorded.base.name} has no parameter that is trained, so there is no training to predict")
@@ -76,7 +76,7 @@ def understood(
 
 
 def _take_all(flow: Flow) -> tuple[str, ...]:
-    """Puts patterns in place of their steps, and a loss where there is none; what is to be said of that."""
+    """Puts patterns in place of their steps, and a loss where there is none; returns notes on that."""
     read = {value for value, readers in flow.readers.items() if readers}
     for take in PATTERNS:
         take(flow)
@@ -88,7 +88,7 @@ def _take_all(flow: Flow) -> tuple[str, ...]:
 def _drop_unread(flow: Flow, read: set[int]) -> None:
     """Takes out what only a part of some pattern read: a mask that a kernel makes itself, a cast of logits.
 
-    Products stay: a bias of scores that is one has to be computed, whoever adds it.
+    Products stay: a bias of scores that is one has to be computed, whatever adds it.
     """
     while unread := [
         node
@@ -104,7 +104,7 @@ def _drop_unread(flow: Flow, read: set[int]) -> None:
 
 
 def _with_loss(flow: Flow) -> tuple[str, ...]:
-    """A recording that ends in logits is given the loss that training has; what is to be said of it."""
+    """A recording that ends in logits is given the loss that training has; returns notes on it."""
     if any(node.word in ("loss", "binary_cross_entropy", "mse", "nll") for node in flow.nodes):
         return ()
     ends = [node for node in flow.main() if not any(flow.readers[value] for value in node.outputs)]
@@ -141,7 +141,7 @@ def _hoist(drafting: Drafting) -> None:
 def _mark_tied(drafting: Drafting) -> None:
     """A parameter belongs to the first that uses it; later uses of the same elements are tied to it.
 
-    Elements that nobody uses, such as positions beyond the length, are held by whoever uses the others.
+    Elements that are not used, such as positions beyond the length, are held by the user of the others.
     """
     tensors = drafting.flow.tensors
     left = {index: t.num_elements for index, t in enumerate(tensors) if t.source in PARAMETERS}

@@ -24,7 +24,7 @@ class ScalingRecipe:
     `num_sweeps`: times that a tensor is read for its largest element before it can be cast. `is_grouped`: what all
     experts of a device read is cast by one kernel, else that of each by its own. `is_norm_fused`: a norm writes its
     output narrow at once. `format`: what the chip's tensor units must multiply, a dtype, or blocks with their scales.
-    `launch`: what frameworks are told, by their names in `report.launchers`; one that is not there cannot be told.
+    `launch`: the settings of frameworks, by their names in `report.launchers`; one that is not there has none.
     """
 
     name: str

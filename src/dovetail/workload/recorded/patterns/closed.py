@@ -1,4 +1,4 @@
-"""Nodes between given values and one output, if nobody else reads what is made on the way."""
+"""Nodes between given values and one output, if no other node reads what is made on the way."""
 
 from __future__ import annotations
 

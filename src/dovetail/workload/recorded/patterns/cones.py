@@ -81,7 +81,7 @@ def _take(flow: Flow, source: int, nodes: list[Node]) -> None:
 
 
 def _ends(flow: Flow, nodes: list[Node]) -> list[Node]:
-    """Those that somebody else reads, or nobody."""
+    """Those that another node reads, or none does."""
     inside = {id(node) for node in nodes}
     return [
         node
