@@ -26,7 +26,7 @@ MOST_S = 600.0  # the issue: all 11 models within ten minutes on two cores
 def bars() -> Iterator[Bar]:
     began_s, began_cpu_s = time.monotonic(), time.process_time()
     budgets = wham_budget(OURS), real_budget(OURS)
-    study = wham_study(tuple(tasks()), *budgets, is_exhaustive=True, has_shared=True, told=lambda _: None)
+    study = wham_study(tuple(tasks()), *budgets, is_exhaustive=True, has_shared=True, log=lambda _: None)
     took_s, took_cpu_s = time.monotonic() - began_s, time.process_time() - began_cpu_s
     yield from _gains(study)
     yield from _optimality(study)

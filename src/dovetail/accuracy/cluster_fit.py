@@ -17,7 +17,7 @@ from dovetail.step.step import training_step
 from dovetail.workload.graph import FloatArray, Graph
 from dovetail.workload.optimizer import Precision
 
-MIN_TOLD_APART = 4  # runs for two scales
+MIN_FOR_TWO_SCALES = 4  # runs for two scales
 LEAST_TELLING = 0.02  # how much of a link scale's effect, in logarithms, must not look like a compute scale's
 MAX_FACTOR = 3.0  # between a run and what a fit says of it; further off, they are not of one job
 NUDGE = 0.05  # of a scale's logarithm, to see how a run answers to it
@@ -48,7 +48,7 @@ class OwnRun:
 class FittedRun:
     """A run, and what is predicted of it before and after the fit; `left_out_s` by a fit to all other runs.
 
-    It ran, so that `need_bytes` above `limit_bytes` says that it was told wrongly, or its memory counted so.
+    It ran, so that `need_bytes` above `limit_bytes` says that it was described wrongly, or its memory counted so.
     """
 
     name: str
@@ -110,13 +110,13 @@ class _Trial:
 
 
 def fit_cluster(runs: Sequence[OwnRun]) -> ClusterFit:
-    """Least squares in logarithms. Two scales where they foretell runs left out better than one, and are told apart."""
+    """Least squares in logarithms. Two scales where they predict runs left out better than one, and are separable."""
     if not runs:
         raise InvalidInput("a cluster's fit needs at least 1 run; got none")
-    asked = _Trial(runs)
-    best = _fitted(asked, ONE)
-    if len(runs) >= MIN_TOLD_APART and _are_distinguishable(asked, best.scales):
-        two = _fitted(asked, TWO)
+    trials = _Trial(runs)
+    best = _fitted(trials, ONE)
+    if len(runs) >= MIN_FOR_TWO_SCALES and _are_distinguishable(trials, best.scales):
+        two = _fitted(trials, TWO)
         if two.spread_frac < best.spread_frac and not is_at_bound(two.scales):
             best = two
     _check_near(runs, best)
@@ -126,13 +126,13 @@ def fit_cluster(runs: Sequence[OwnRun]) -> ClusterFit:
         spread_frac=best.spread_frac,
         runs=tuple(
             _fitted_run(run, before, left, left_out)
-            for run, before, left, left_out in zip(runs, asked.left(Scales()), best.left, best.left_out, strict=True)
+            for run, before, left, left_out in zip(runs, trials.left(Scales()), best.left, best.left_out, strict=True)
         ),
     )
 
 
 def _fitted_run(run: OwnRun, before: float, left: float, left_out: float) -> FittedRun:
-    tried = trial(run.graph, run.cluster.with_headroom(0.0), run.plan, run.precision)  # it ran: no margin is asked for
+    tried = trial(run.graph, run.cluster.with_headroom(0.0), run.plan, run.precision)  # it ran: no margin is needed
     return FittedRun(
         name=run.name,
         measured_s=run.measured_s,
@@ -159,50 +159,50 @@ def is_at_bound(scales: Scales) -> bool:
     return max(abs(math.log(scale)) for scale in (scales.compute_scale, scales.link_scale)) >= bound
 
 
-def _fitted(asked: _Trial, directions: Directions) -> _Found:
+def _fitted(trials: _Trial, directions: Directions) -> _Found:
     """Gauss-Newton with the step halved until it helps."""
     found = np.zeros(len(directions))
     for _ in range(MAX_ROUNDS):
-        left = asked.left(_scales(found, directions))
-        step = np.linalg.lstsq(_answers(asked, found, directions), left, rcond=None)[0]
+        left = trials.left(_scales(found, directions))
+        step = np.linalg.lstsq(_answers(trials, found, directions), left, rcond=None)[0]
         while float(np.abs(step).max()) >= LEAST_STEP:
-            if _rms(asked.left(_scales(found + step, directions))) < _rms(left):
+            if _rms(trials.left(_scales(found + step, directions))) < _rms(left):
                 break
             step = step / 2
         else:
             break
         found = np.clip(found + step, -math.log(MAX_SCALE), math.log(MAX_SCALE))
     scales = _scales(found, directions)
-    left_out = _left_out(asked, scales, _answers(asked, found, directions))
-    return _Found(scales=scales, num_scales=len(directions), left=asked.left(scales), left_out=left_out)
+    left_out = _left_out(trials, scales, _answers(trials, found, directions))
+    return _Found(scales=scales, num_scales=len(directions), left=trials.left(scales), left_out=left_out)
 
 
-def _left_out(asked: _Trial, scales: Scales, answers: FloatArray) -> FloatArray:
+def _left_out(trials: _Trial, scales: Scales, answers: FloatArray) -> FloatArray:
     """Errors on runs by a fit to the others, from how far each pulls the fit (exact where answers are straight lines).
 
     A run that no other says anything about has the error that it had before any fit.
     """
     free = 1.0 - np.einsum("ij,ji->i", answers, np.linalg.pinv(answers))
-    after, before = asked.left(scales), asked.left(Scales())
+    after, before = trials.left(scales), trials.left(Scales())
     return np.where(free > LEAST_FREE, after / np.maximum(free, LEAST_FREE), before)
 
 
-def _are_distinguishable(asked: _Trial, scales: Scales) -> bool:
+def _are_distinguishable(trials: _Trial, scales: Scales) -> bool:
     """Whether runs answer to links in another measure than to devices."""
     here = np.log([scales.compute_scale, scales.link_scale])
-    compute, links = _answers(asked, here, TWO).T
-    alike = compute * float(compute @ links) / float(compute @ compute)
-    return _rms(links - alike) >= LEAST_TELLING
+    compute, links = _answers(trials, here, TWO).T
+    explained = compute * float(compute @ links) / float(compute @ compute)
+    return _rms(links - explained) >= LEAST_TELLING
 
 
-def _answers(asked: _Trial, here: FloatArray, directions: Directions) -> FloatArray:
+def _answers(trials: _Trial, here: FloatArray, directions: Directions) -> FloatArray:
     """How the logarithm of each run's time changes with what is fitted, a column each."""
-    left = asked.left(_scales(here, directions))
+    left = trials.left(_scales(here, directions))
     columns = []
     for axis in range(len(directions)):
         nudge = np.zeros(len(directions))
         nudge[axis] = -NUDGE if here[axis] > NUDGE - math.log(MAX_SCALE) else NUDGE
-        columns.append((left - asked.left(_scales(here + nudge, directions))) / nudge[axis])
+        columns.append((left - trials.left(_scales(here + nudge, directions))) / nudge[axis])
     return np.stack(columns, axis=1)
 
 

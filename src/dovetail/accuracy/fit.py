@@ -25,7 +25,7 @@ FIRST_S = MICRO  # from where a time of 0 starts, which has no logarithm
 MAX_ROUNDS = 200
 MAX_TRIES = 400  # predictions of all rows that one search may make
 
-Told = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,10 +45,10 @@ class Fit:
     cross_validated_frac: float
 
 
-def fit(prepared: Sequence[Prepared], chip: Chip, told: Told = lambda _: None) -> Fit:
+def fit(prepared: Sequence[Prepared], chip: Chip, log: Log = lambda _: None) -> Fit:
     """The calibration of `chip` with the least mean error over all rows of `prepared`.
 
-    Deterministic: the same rows give the same numbers. `told` hears what is being done.
+    Deterministic: the same rows give the same numbers. `log` is called with what is being done.
     """
     measured = np.concatenate([one.measured for one in prepared])
     if len(measured) < NUM_FOLDS:
@@ -66,10 +66,10 @@ def fit(prepared: Sequence[Prepared], chip: Chip, told: Told = lambda _: None) -
         raise InvalidInput("no number of a calibration changes what is predicted for these rows")
     everything = np.ones(len(measured), dtype=np.bool_)
     best = searched(
-        chip, names, errors_frac, everything, told, f"fitting {len(names)} numbers to {len(measured):,} rows"
+        chip, names, errors_frac, everything, log, f"fitting {len(names)} numbers to {len(measured):,} rows"
     )
     before_frac = float(errors_frac(chip).mean())
-    cross_validated_frac = _left_out_frac(chip, names, errors_frac, len(measured), told)
+    cross_validated_frac = _left_out_frac(chip, names, errors_frac, len(measured), log)
     if cross_validated_frac >= before_frac:
         best = chip
     pairs = [(n, getattr(chip.calibration, n), getattr(best.calibration, n)) for n in _numbers(chip.calibration)]
@@ -85,14 +85,14 @@ def fit(prepared: Sequence[Prepared], chip: Chip, told: Told = lambda _: None) -
 
 
 def _left_out_frac(
-    chip: Chip, names: Sequence[str], errors_frac: Callable[[Chip], FloatArray], num_rows: int, told: Told
+    chip: Chip, names: Sequence[str], errors_frac: Callable[[Chip], FloatArray], num_rows: int, log: Log
 ) -> float:
     """Mean error of rows that a fit did not see: every fifth of them is left out once."""
     found = np.zeros(num_rows)
     for fold in range(NUM_FOLDS):
         held = np.arange(num_rows) % NUM_FOLDS == fold
         words = f"cross-validating, {fold + 1} of {NUM_FOLDS}"
-        found[held] = errors_frac(searched(chip, names, errors_frac, ~held, told, words))[held]
+        found[held] = errors_frac(searched(chip, names, errors_frac, ~held, log, words))[held]
     return float(found.mean())
 
 
@@ -126,7 +126,7 @@ def searched(
     names: Sequence[str],
     errors_frac: Callable[[Chip], FloatArray],
     rows: BoolArray,
-    told: Told = lambda _: None,
+    log: Log = lambda _: None,
     words: str = "fitting",
 ) -> Chip:
     """Coordinate pattern search in logarithms: step each number up and down, keep what helps, halve the step."""
@@ -141,7 +141,7 @@ def searched(
                 if tried is None or abs(tried_logs[name] - _start(chip, name)) > _reach(chip, name):
                     continue
                 tried_frac, num_tries = float(errors_frac(tried)[rows].mean()), num_tries + 1
-                told(f"{words}: {num_tries} tries, mean error {best_frac:.2%}")
+                log(f"{words}: {num_tries} tries, mean error {best_frac:.2%}")
                 if tried_frac < best_frac * (1 - LEAST_GAIN_FRAC):
                     here, moved, best_frac, improved = tried, tried_logs, tried_frac, True
                     break

@@ -131,7 +131,7 @@ def _parts(step: Step, traced: tuple[ProfiledStep, ...]) -> tuple[StepPart, ...]
 
 
 def log_of_profile(profile: Profile) -> TrainingLog:
-    """The whole steps of a trace as a log; profilers are told to wait out the warm-up, so none is set apart."""
+    """The whole steps of a trace as a log; profilers are set to wait out the warm-up, so none is set apart."""
     steps = (
         LoggedStep(line=place, step=max(1, one.number), pace=Pace(step_s=one.step_s))
         for place, one in enumerate(profile.steps, start=1)

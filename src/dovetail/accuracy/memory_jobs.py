@@ -40,7 +40,7 @@ DEEPSPEED_BF16 = Precision(has_compute_gradients=True)
 BLOOM_VOCAB, GPT2_VOCAB = 250_880, 50_304
 BLOOM_HEADS = 96  # where a row gives none: as the publisher's other rows of about that width
 
-MOST_LAYERS, MOST_CHUNKS = 200, 10_000  # of a model whose depth is not told, and of a pipeline: bounds
+MOST_LAYERS, MOST_CHUNKS = 200, 10_000  # of a model whose depth is not given, and of a pipeline: bounds
 
 
 class NotExpressed(Exception):
@@ -48,7 +48,7 @@ class NotExpressed(Exception):
 
 
 def memory_job(row: Fields) -> Job:
-    """What a row ran, by the publisher its source names; `NotExpressed` with the reason where that cannot be said."""
+    """What a row ran, by the publisher its source names; raises `NotExpressed` with the reason."""
     reader = next((job for word, job in _READERS.items() if word in row["source"]), _stated_job)
     return reader(row)
 

@@ -21,7 +21,7 @@ from dovetail.parallel.sharding import shard
 from dovetail.units import GIBI, GIGA
 from dovetail.workload.training import training_graph
 
-ANALYTIC = "analytic_not_measured"  # of the column `quality`: closed forms, which nobody measured
+ANALYTIC = "analytic_not_measured"  # of the column `quality`: closed forms, not measured
 CHIPS = {"A100-80GB": "a100-80gb-sxm", "H200": "h200-sxm", "B200": "b200"}
 H100_96GB_BYTES = 95.0 * GIBI  # of Grand Teton's H100: total_memory in torchtitan's logs, recalled; 96 GiB as sold
 

@@ -104,16 +104,16 @@ class OpAnswer:
         return self.hbm_bytes / self.time_s
 
 
-def op_answer(asked: OperatorQuery, chip: Chip, *, is_compared: bool = False) -> OpAnswer:
-    """The operator's cost as it is asked to run; with `is_compared`, other models' words on it."""
-    kind = _kind(asked.kind)
-    _check_names(asked)
-    _check_used(kind, asked)
-    ops = _ops(kind, asked)
-    ops = replace(ops, is_fused=np.full(len(ops), asked.is_fused))
+def op_answer(query: OperatorQuery, chip: Chip, *, is_compared: bool = False) -> OpAnswer:
+    """The operator's cost as `query` runs it; with `is_compared`, other models' words on it."""
+    kind = _kind(query.kind)
+    _check_names(query)
+    _check_used(kind, query)
+    ops = _ops(kind, query)
+    ops = replace(ops, is_fused=np.full(len(ops), query.is_fused))
     is_tensor = bool(ops.unit[0] == Unit.TENSOR)
-    peak_flop_per_s = chip.peak_flop_per_s(asked.dtype) if is_tensor else chip.vector.peak_flop_per_s
-    costs = op_costs(ops, chip, Setting(asked.setting))
+    peak_flop_per_s = chip.peak_flop_per_s(query.dtype) if is_tensor else chip.vector.peak_flop_per_s
+    costs = op_costs(ops, chip, Setting(query.setting))
     if not np.isfinite(costs.compute_s[0]):
         raise InvalidInput(f"{chip.name}'s figures give no finite time; look at its bandwidths and rates")
     others: tuple[Estimate, ...] = (_roofline(ops, chip, peak_flop_per_s),) if is_compared else ()
@@ -124,8 +124,8 @@ def op_answer(asked: OperatorQuery, chip: Chip, *, is_compared: bool = False) ->
         what=_what(kind, ops),
         chip=chip.name,
         dtype=DTYPES[int(ops.dtype[0])],
-        phase="update" if ops.phase[0] == Phase.UPDATE else asked.phase,
-        limit=LIMITS[int(op_limits(ops, chip, Setting(asked.setting))[0])],
+        phase="update" if ops.phase[0] == Phase.UPDATE else query.phase,
+        limit=LIMITS[int(op_limits(ops, chip, Setting(query.setting))[0])],
         peak_flop_per_s=peak_flop_per_s,
         peak_bytes_per_s=chip.hbm.bandwidth_bytes_per_s,
         others=others,
@@ -183,85 +183,85 @@ def _optimizer_of(kind: str) -> str:
     return min(using, key=lambda name: optimizers[name].updates[-1].operator != kind)
 
 
-def _check_names(asked: OperatorQuery) -> None:
-    if asked.dtype not in DTYPES:
-        raise InvalidInput(f"no dtype is named {asked.dtype!r}{did_you_mean(asked.dtype, DTYPES)}", "--dtype")
-    if asked.phase == "weight-grad" and not _has_weights(_kind(asked.kind)):
-        raise InvalidInput(f"{asked.kind} has no weight gradient; input-grad is its backward pass", "--pass")
-    if asked.phase not in PHASES:
-        raise InvalidInput(f"no pass is named {asked.phase!r}{did_you_mean(asked.phase, PHASES)}", "--pass")
+def _check_names(query: OperatorQuery) -> None:
+    if query.dtype not in DTYPES:
+        raise InvalidInput(f"no dtype is named {query.dtype!r}{did_you_mean(query.dtype, DTYPES)}", "--dtype")
+    if query.phase == "weight-grad" and not _has_weights(_kind(query.kind)):
+        raise InvalidInput(f"{query.kind} has no weight gradient; input-grad is its backward pass", "--pass")
+    if query.phase not in PHASES:
+        raise InvalidInput(f"no pass is named {query.phase!r}{did_you_mean(query.phase, PHASES)}", "--pass")
     known = tuple(setting.value for setting in Setting)
-    if asked.setting not in known:
-        raise InvalidInput(f"no setting is named {asked.setting!r}{did_you_mean(asked.setting, known)}", "--setting")
+    if query.setting not in known:
+        raise InvalidInput(f"no setting is named {query.setting!r}{did_you_mean(query.setting, known)}", "--setting")
 
 
-def _check_used(kind: str, asked: OperatorQuery) -> None:
-    """Raises where something was said that changes nothing for this operator."""
-    plain = OperatorQuery(kind=asked.kind)
+def _check_used(kind: str, query: OperatorQuery) -> None:
+    """Raises where an option was given that changes nothing for this operator."""
+    plain = OperatorQuery(kind=query.kind)
     is_ours = code_of(kind) not in own_kinds()  # a plugin's cost may look at anything
     for name, (option, of) in _OPTIONS.items():
-        if is_ours and kind != of and getattr(asked, name) != getattr(plain, name):
+        if is_ours and kind != of and getattr(query, name) != getattr(plain, name):
             raise InvalidInput(f"{option} is of {of}; leave it out")
-    if is_ours and asked.is_fused and kind not in _FUSED:
+    if is_ours and query.is_fused and kind not in _FUSED:
         raise InvalidInput("--fused is of operators that PyTorch gives more passes, such as layernorm; leave it out")
-    if kind in update_operator_names() and asked.phase != "forward":
+    if kind in update_operator_names() and query.phase != "forward":
         raise InvalidInput("an update has one pass; leave it out", "--pass")
-    if kind in update_operator_names() and asked.dtype not in ("fp32", plain.dtype):
-        raise InvalidInput(f"an update is computed in fp32, not in {asked.dtype}; leave it out", "--dtype")
+    if kind in update_operator_names() and query.dtype not in ("fp32", plain.dtype):
+        raise InvalidInput(f"an update is computed in fp32, not in {query.dtype}; leave it out", "--dtype")
 
 
 def _has_weights(kind: str) -> bool:
     return kind in (*PRODUCTS, "convolution", "embedding", "embedding_bag", "bias_grad", *update_operator_names())
 
 
-def _ops(kind: str, asked: OperatorQuery) -> Ops:
-    phase, dtypes = _one(PHASES[asked.phase]), [asked.dtype]
+def _ops(kind: str, query: OperatorQuery) -> Ops:
+    phase, dtypes = _one(PHASES[query.phase]), [query.dtype]
     if kind == "attention":
-        _need(asked, 0, "no sizes but --seq and --head-dim, with --batch, --heads and --kv-heads")
-        if not asked.seq or not asked.head_width:
+        _need(query, 0, "no sizes but --seq and --head-dim, with --batch, --heads and --kv-heads")
+        if not query.seq or not query.head_width:
             raise InvalidInput("attention needs --seq and --head-dim")
-        if asked.kv_heads and asked.heads % asked.kv_heads:
-            raise InvalidInput(f"kv-heads must divide heads; got {asked.kv_heads} of {asked.heads}", "--kv-heads")
+        if query.kv_heads and query.heads % query.kv_heads:
+            raise InvalidInput(f"kv-heads must divide heads; got {query.kv_heads} of {query.heads}", "--kv-heads")
         return attention_ops(
-            _one(asked.batch * asked.heads),
-            _one(asked.seq),
-            _one(asked.head_width),
-            kv_frac=np.array([(asked.kv_heads or asked.heads) / asked.heads]),
-            work_frac=np.array([0.5 if asked.is_causal else 1.0]),
-            phase=_one(Phase.FORWARD if asked.phase == "forward" else Phase.INPUT_GRAD),
+            _one(query.batch * query.heads),
+            _one(query.seq),
+            _one(query.head_width),
+            kv_frac=np.array([(query.kv_heads or query.heads) / query.heads]),
+            work_frac=np.array([0.5 if query.is_causal else 1.0]),
+            phase=_one(Phase.FORWARD if query.phase == "forward" else Phase.INPUT_GRAD),
             dtypes=dtypes,
         )
     if kind == "convolution":
-        _need(asked, 3, "in channels, out channels and the side of its square images, with --batch and --kernel")
-        in_channels, out_channels, side = (_one(size) for size in asked.dims)
-        shape = {"batch": _one(asked.batch), "window": _one(asked.window), "stride": _one(asked.stride), "side": side}
+        _need(query, 3, "in channels, out channels and the side of its square images, with --batch and --kernel")
+        in_channels, out_channels, side = (_one(size) for size in query.dims)
+        shape = {"batch": _one(query.batch), "window": _one(query.window), "stride": _one(query.stride), "side": side}
         return convolution_ops(in_channels=in_channels, out_channels=out_channels, phase=phase, dtypes=dtypes, **shape)
-    return _product(kind, asked, phase) if kind in PRODUCTS else _vector(kind, asked, phase)
+    return _product(kind, query, phase) if kind in PRODUCTS else _vector(kind, query, phase)
 
 
-def _product(kind: str, asked: OperatorQuery, phase: IntArray) -> Ops:
+def _product(kind: str, query: OperatorQuery, phase: IntArray) -> Ops:
     """Sizes are those of the forward product; its gradients contract over another of them."""
-    _need(asked, 3, "M, N and K of C[M,N] = A[M,K] B[K,N]")
-    m, n, k = (_one(size) for size in asked.dims)
-    if asked.phase == "input-grad":
+    _need(query, 3, "M, N and K of C[M,N] = A[M,K] B[K,N]")
+    m, n, k = (_one(size) for size in query.dims)
+    if query.phase == "input-grad":
         n, k = k, n
-    elif asked.phase == "weight-grad":
+    elif query.phase == "weight-grad":
         m, k = k, m
     if kind in ("linear", "matmul"):  # one product is one whether its second operand is a weight or not
-        kind = "matmul" if asked.batch > 1 else "linear"
-    return product_ops(asked.batch, m, n, k, kind=kind, phase=phase, dtypes=[asked.dtype])
+        kind = "matmul" if query.batch > 1 else "linear"
+    return product_ops(query.batch, m, n, k, kind=kind, phase=phase, dtypes=[query.dtype])
 
 
-def _vector(kind: str, asked: OperatorQuery, phase: IntArray) -> Ops:
-    if len(asked.dims) not in (1, 2):
-        raise InvalidInput(f"{kind} takes rows and columns; got {len(asked.dims)} sizes", "DIMS")
-    rows, cols = (*asked.dims, 1)[:2]
+def _vector(kind: str, query: OperatorQuery, phase: IntArray) -> Ops:
+    if len(query.dims) not in (1, 2):
+        raise InvalidInput(f"{kind} takes rows and columns; got {len(query.dims)} sizes", "DIMS")
+    rows, cols = (*query.dims, 1)[:2]
     is_update = kind in update_operator_names()
     return bare_ops(
         kind=code_of(kind),
         phase=_one(Phase.UPDATE) if is_update else phase,
-        dtypes=["fp32" if is_update else asked.dtype],
-        extents=(asked.batch, rows, cols, asked.table_rows, 1),
+        dtypes=["fp32" if is_update else query.dtype],
+        extents=(query.batch, rows, cols, query.table_rows, 1),
         side_bytes_per_element=_update_bytes(kind, rows, cols) if is_update else 0.0,
     )
 
@@ -270,9 +270,9 @@ def _one(count: int) -> IntArray:
     return np.array([count], dtype=np.int64)
 
 
-def _need(asked: OperatorQuery, num_dims: int, words: str) -> None:
-    if len(asked.dims) != num_dims:
-        raise InvalidInput(f"{asked.kind} takes {words}; got {len(asked.dims)} sizes", "DIMS")
+def _need(query: OperatorQuery, num_dims: int, words: str) -> None:
+    if len(query.dims) != num_dims:
+        raise InvalidInput(f"{query.kind} takes {words}; got {len(query.dims)} sizes", "DIMS")
 
 
 def _what(kind: str, ops: Ops) -> str:

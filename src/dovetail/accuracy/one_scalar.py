@@ -59,7 +59,7 @@ def shift(errors: FloatArray) -> float:
     """The common part of a few errors in logarithms: their median, less what its own uncertainty makes of it.
 
     The posterior mean of a publisher's offset, normal about 0 beforehand, whose rows scatter as these do and as those
-    of other publishers do, both believed alike (empirical Bayes: Efron and Morris 1975). Rows that disagree say little.
+    of other publishers do, weighted equally (empirical Bayes: Efron and Morris 1975). Rows that disagree say little.
     """
     spread = (float(errors.var(ddof=1)) + ROW_SPREAD**2) / 2
     return float(np.median(errors)) * PUBLISHER_SPREAD**2 / (PUBLISHER_SPREAD**2 + spread / len(errors))

@@ -19,14 +19,14 @@ _LAYOUTS = {"nt": Phase.FORWARD, "nn": Phase.INPUT_GRAD, "tn": Phase.WEIGHT_GRAD
 
 
 def phases_of(measurements: Measurements) -> IntArray:
-    """The phase of every row by its pass, or by its layout; forward where neither is told."""
+    """The phase of every row by its pass, or by its layout; forward where neither is given."""
     for column, known in (("pass", _PASSES), ("layout", _LAYOUTS)):
         if not measurements.has(column):
             continue
         words = [word.strip().lower() for word in measurements.words(column)]
         if other := {row: word for row, word in enumerate(words) if word not in known}:
-            told = {row: f"no {column} is named {word!r}{did_you_mean(word, known)}" for row, word in other.items()}
-            raise measurements.unreadable(told)
+            messages = {row: f"no {column} is named {word!r}{did_you_mean(word, known)}" for row, word in other.items()}
+            raise measurements.unreadable(messages)
         return np.array([known[word] for word in words], dtype=np.int64)
     return np.zeros(len(measurements), dtype=np.int64)
 

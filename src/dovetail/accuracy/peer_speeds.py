@@ -23,7 +23,7 @@ class PeerSpeed:
 
     @property
     def how(self) -> str:
-        """Run by us, or said by its authors."""
+        """Run by us, or published by its authors."""
         return self.source.partition(":")[0]
 
 

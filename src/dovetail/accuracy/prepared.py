@@ -66,7 +66,7 @@ class TableContext:
     """What the user gave beside a table: the chip it was measured on, and the dtype; nothing where the table tells.
 
     `cluster` is what measured collectives are compared with. `record_steps` runs the code of models that a table
-    names; nothing where nobody can.
+    names; none where it cannot be run.
     """
 
     chip: Chip | None = None
@@ -118,7 +118,7 @@ class Prepared:
 
 
 def chip_for(given: TableContext, default: str = MEASURED_CHIP, table: str = "") -> Chip:
-    """The chip that the user said, or that the name of the table has, or the one that ships with measurements."""
+    """The chip that the user gave, or that the name of the table has, or the one that ships with measurements."""
     if given.chip is not None:
         return given.chip
     return chips[chip_in_name(table) or default]()

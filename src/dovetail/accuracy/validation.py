@@ -46,7 +46,7 @@ class Scored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """How often we said rightly whether jobs of one kind fit; with no `kind`, of all of them."""
+    """How often we predicted rightly whether jobs of one kind fit; with no `kind`, of all of them."""
 
     kind: str
     num_ran: int
@@ -89,7 +89,7 @@ class Validation:
 
     sets: tuple[ScoredSet, ...]
     notes: tuple[str, ...] = ()
-    coverage: tuple[JudgedCoverage, ...] = ()  # of intervals, where published runs are asked for
+    coverage: tuple[JudgedCoverage, ...] = ()  # of intervals, where published runs are requested
 
     @property
     def missed(self) -> tuple[tuple[ScoredSet, Scored, Judged], ...]:
@@ -117,7 +117,7 @@ def validation(
     sets = [scored_set(one, num_worst) for one in prepared]
     judged = {choice.kind for one in sets for choice in one.choices}
     met = {beside.peer for one in sets for beside in one.peers}
-    told = tuple(
+    judged_sets = tuple(
         replace(
             one,  # what another set has rows of is judged there
             not_judged=tuple(not_judged for not_judged in one.not_judged if not_judged.kind not in judged),
@@ -125,7 +125,7 @@ def validation(
         )
         for one in sets
     )
-    return Validation(sets=told, notes=notes, coverage=coverage)
+    return Validation(sets=judged_sets, notes=notes, coverage=coverage)
 
 
 def scored_set(prepared: Prepared, num_worst: int = NUM_WORST) -> ScoredSet:

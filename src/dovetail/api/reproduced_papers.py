@@ -83,7 +83,7 @@ def wham(models: tuple[str, ...], stepping: Stepping, *, is_exhaustive: bool) ->
     """The comparison over `models`, all of the paper's where none is named."""
     chosen = tuple(tasks(models or NAMES))
     with stepping([step_name(task.name, mapper) for mapper in (PAPERS, OURS) for task in chosen]) as report_step:
-        return wham_record(wham_both(chosen, is_exhaustive=is_exhaustive, told=report_step))
+        return wham_record(wham_both(chosen, is_exhaustive=is_exhaustive, log=report_step))
 
 
 def placed_instance(file: Path) -> Placed:

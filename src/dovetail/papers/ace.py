@@ -264,6 +264,6 @@ def _training_checks(trained: tuple[Trained, ...]) -> tuple[Check, ...]:
     pairs = [(f"T4 {one.name} speedup", one.scaled.gains, PAPER[one.name]) for one in trained]
     used = tuple(gain for one in trained for gain in one.scaled.utilisation_gains)
     for what, gains, papers in (*pairs, ("T4 network utilisation", used, PAPER_UTILISATION)):
-        for kind, ours, said in zip(("average", "maximum"), average_and_maximum(gains), papers, strict=True):
-            found.append(Check(what=f"{what}, {kind}", ours=ours, paper=said, within_frac=WITHIN_FRAC))
+        for kind, ours, published in zip(("average", "maximum"), average_and_maximum(gains), papers, strict=True):
+            found.append(Check(what=f"{what}, {kind}", ours=ours, paper=published, within_frac=WITHIN_FRAC))
     return tuple(found)

@@ -56,7 +56,7 @@ class Compared:
 
 
 def iteration_of(job: Job, mechanism: Mechanism) -> SharedIteration:
-    """Under a static split the best one of FEEDS, chosen for the job as nobody can at run time."""
+    """Under a static split the best one of FEEDS, chosen for the job, which is not possible at run time."""
     made = loads(job.program.payloads, job.system, job.network, mechanism)
     feeds = FEEDS if mechanism.arbitration == STATIC else FEEDS[:1]
     tried = [shared_iteration(job.program.steps, made, mechanism.arbitration, feed_frac) for feed_frac in feeds]
@@ -79,5 +79,5 @@ def compared(job: Job) -> Compared:
 
 
 def beyond() -> tuple[Compared, ...]:
-    """Every job on every system it is asked for."""
+    """Every job on each of its systems."""
     return tuple(compared(job) for job in jobs())

@@ -36,7 +36,7 @@ FEEDS = tuple(part / NUM_SPLITS for part in range(NUM_SPLITS, 0, -1))  # of the 
 class System:
     """A chip and the network it is on. With `has_two_ports` memory reads and writes do not share bandwidth (ACE).
 
-    Where `is_contention_measured`, held cores cost each kernel what `one_device.contention` says; where nobody
+    Where `is_contention_measured`, held cores cost each kernel what `one_device.contention` says; where that was not
     measured, as on ACE's NPU and on Trainium, they cost their share of the cores.
     """
 

@@ -1,7 +1,7 @@
 """Two ways to map products onto arrays: the one that WHAM and PHAZE likely had, and ours.
 
 Neither paper says what its latencies assume of an array. Weights held still and a fill and drain that shows in every
-pass is what SCALE-Sim's closed form counts, and the least that a simulator of arrays does; so both papers are asked by
+pass is what SCALE-Sim's closed form counts, and the least that a simulator of arrays does; so both papers are judged by
 it. Ours is what the catalogue's arrays do: weights or inputs held, whichever is faster, the next tile loaded meanwhile.
 """
 

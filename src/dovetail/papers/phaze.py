@@ -1,6 +1,6 @@
 """PHAZE's models on its TPU v4: the experts' placements, our best plan, and the best chip and plan together.
 
-Plan and joint search are handed in: both take minutes, and the study is the same whoever plans.
+Plan and joint search are handed in: both take minutes, and the study is the same for every planner.
 """
 
 from __future__ import annotations

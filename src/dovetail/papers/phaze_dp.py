@@ -1,7 +1,7 @@
 """PHAZE's placement program reproduced: for each recorded instance, our optimum beside the one its code found.
 
 Instances and optima are those of the released code (commit fed7cde, MIT), whose cost formulas are given as tables. They
-are read from files, so that our answer to one is handed in by whoever reads it.
+are read from files, so that our answer to one is handed in by the caller.
 """
 
 from __future__ import annotations

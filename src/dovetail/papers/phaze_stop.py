@@ -13,7 +13,7 @@ import numpy as np
 from dovetail.workload.graph import FloatArray, IntArray
 
 BUCKET_MM2 = 0.01  # chips of one bucket are looked at together
-NUM_FIRST = 128  # chips whose throughputs are asked for first, where they cost something; then twice as many
+NUM_FIRST = 128  # chips whose throughputs are computed first, where they cost something; then twice as many
 NUM_LEVEL = 5  # buckets in a row whose best chips do not improve, after which it stops
 
 
@@ -51,12 +51,12 @@ def stopped_among(area_mm2: FloatArray, throughputs_of: Callable[[IntArray], Flo
     bucket = np.floor(area_mm2 / BUCKET_MM2).astype(np.int64)
     order = np.argsort(-bucket, kind="stable")
     ends = np.flatnonzero(np.r_[np.diff(bucket[order]) != 0, True]) + 1  # of whole buckets
-    throughput, num_asked = np.zeros(0), NUM_FIRST
+    throughput, num_wanted = np.zeros(0), NUM_FIRST
     while True:
-        num_known = int(ends[min(int(np.searchsorted(ends, num_asked)), len(ends) - 1)])
+        num_known = int(ends[min(int(np.searchsorted(ends, num_wanted)), len(ends) - 1)])
         throughput = np.r_[throughput, throughputs_of(order[len(throughput) : num_known])]
         known = order[:num_known]
         found = stopped(area_mm2[known], throughput)
         if found.num_chips < num_known or num_known == len(order):
             return replace(found, best_row=int(known[found.best_row]))
-        num_asked *= 2
+        num_wanted *= 2

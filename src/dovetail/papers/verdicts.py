@@ -2,7 +2,7 @@
 
 A claim is judged by its first reading, the one nearest to what the paper measured, with the paper's mapper. It is
 reproduced where that figure is within a quarter of the published effect: of its logarithm, so that 1.2 and 12 times are
-asked for equally much, and a gain of nothing reproduces no gain. Other readings and our own mapper are shown, and do
+judged equally strictly, and a gain of nothing reproduces no gain. Other readings and our own mapper are shown, and do
 not count. Where what is needed was not published, or was not measured, a claim is not comparable.
 """
 

@@ -276,8 +276,8 @@ def test_a_run_is_timed_and_fits():
 
 def test_runs_that_are_timed_together_are_timed_as_alone():
     rows = [row(row_id=str(index), tp=tp, pp=pp) for index, (tp, pp) in enumerate((("1", "2"), ("2", "2"), ("4", "1")))]
-    found, unsaid = timed_rows(rows)
-    assert not unsaid
+    found, skipped = timed_rows(rows)
+    assert not skipped
     assert [one.run.name for one in found] == ["0", "1", "2"]
     assert [one.step_s for one in found] == pytest.approx(
         [timed(run_of(one)).step_s for one in rows], rel=1e-12
@@ -285,8 +285,8 @@ def test_runs_that_are_timed_together_are_timed_as_alone():
 
 
 def test_a_microbatch_that_is_not_stated_is_the_fastest_of_a_few_that_fits():
-    [found], unsaid = timed_rows([row(micro_batch="")])
-    assert not unsaid
+    [found], skipped = timed_rows([row(micro_batch="")])
+    assert not skipped
     assert not found.is_complete
     sizes = ("1", "2", "4", "8")
     tried = [timed(run_of(row(micro_batch=size))) for size in sizes]
@@ -295,12 +295,12 @@ def test_a_microbatch_that_is_not_stated_is_the_fastest_of_a_few_that_fits():
 
 def test_rows_that_cannot_be_said_are_counted_with_the_reason():
     rows = [row(), row(quality="figure_approx"), row(tp="3"), row(recompute="some"), row(n_gpus="17"), row(heads="")]
-    found, unsaid = timed_rows(rows)
+    found, skipped = timed_rows(rows)
     assert len(found) == 1
-    assert sum(unsaid.values()) == 5
-    assert unsaid["rows read off a figure"] == 1
-    assert any("tensor_parallel=3" in reason for reason in unsaid)
-    assert unsaid["rows not expressed: incomplete: heads not given"] == 1
+    assert sum(skipped.values()) == 5
+    assert skipped["rows read off a figure"] == 1
+    assert any("tensor_parallel=3" in reason for reason in skipped)
+    assert skipped["rows not expressed: incomplete: heads not given"] == 1
 
 
 def test_a_plan_that_cannot_cut_the_model_is_refused_alone():

@@ -17,7 +17,7 @@ from dovetail.workload.layers import Sample
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.transformer import Transformer
 
-# Columns in which the runs of a group are alike: what is left to differ is the plan, and the software.
+# Columns in which the runs of a group agree: what is left to differ is the plan, and the software.
 GROUPED_BY = ("source", "model", "layers", "hidden", "heads", "seq", "gpu", "n_gpus", "global_batch", "precision")
 
 
@@ -77,8 +77,8 @@ def run_of(row: Row) -> PublishedRun:
 def plan_of(row: Row, stack: Stack) -> Plan:
     tp, pp, cp, ep = (row.count(column, 1) for column in ("TP", "PP", "CP", "EP"))
     dp = row.count("DP") or max(1, row.count("n_gpus") // (tp * pp * cp))
-    said = row.word("seq_parallel")
-    has_sequence = said == "True" if said else stack.has_sequence_parallel
+    given = row.word("seq_parallel")
+    has_sequence = given == "True" if given else stack.has_sequence_parallel
     num_microbatches = row.count("global_batch") // (dp * row.count("micro_batch"))
     interleave = row.count("virtual_stages", 1) if pp > 1 else 1
     if interleave == 1 and pp > 1 and "interleaved" in row.word("pp_schedule").lower():
@@ -110,16 +110,16 @@ def _fitting(interleave: int, num_layers: int, pp: int, num_microbatches: int) -
 
 
 def _zero_stage(row: Row, stack: Stack) -> int:
-    said = row.word("zero_stage")[:1]
+    given = row.word("zero_stage")[:1]
     if "SHARD_GRAD_OP" in row.word("notes"):
         return 2
-    if said and said not in "0123":
+    if given and given not in "0123":
         raise NotModelled(f"zero_stage is {shown(row.word('zero_stage'))}, not 0 to 3")
-    return int(said) if said else stack.zero_stage
+    return int(given) if given else stack.zero_stage
 
 
 def _recompute(row: Row, stack: Stack) -> str:
-    said = row.word("recompute").split(" ")[0]
-    if said == "selective" and row.says("framework", "torchtitan"):
+    given = row.word("recompute").split(" ")[0]
+    if given == "selective" and row.says("framework", "torchtitan"):
         return "selective-op"  # its selective policy keeps every other product
-    return said or stack.recompute
+    return given or stack.recompute

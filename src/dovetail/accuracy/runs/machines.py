@@ -58,7 +58,7 @@ def is_early_hopper(row: Row) -> bool:
 
 
 def _machine_as_sold(row: Row) -> Machine:
-    """By the words of the chip's column; what is not said of the network is as its vendor's reference system has it."""
+    """By the words of the chip's column; what is not given of the network is as in its vendor's reference system."""
     words = row.word("gpu").lower()
     if "gb300" in words:
         return Machine(

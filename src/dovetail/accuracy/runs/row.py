@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from dovetail.accuracy.measurements import LEAST, MAX_COUNT, MOST, shown
 from dovetail.errors import NotModelled
 
-# What must be told for a step to be timed; everything else has a convention (see `stacks`).
+# What must be given for a step to be timed; everything else has a convention (see `stacks`).
 NEEDED = ("layers", "hidden", "heads", "seq", "global_batch", "micro_batch", "n_gpus", "TP", "PP")
 # How sources are called here, by a word in them.
 PUBLISHERS = {

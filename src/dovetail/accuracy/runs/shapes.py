@@ -12,7 +12,7 @@ from dovetail.workload.latent import LatentAttention
 from dovetail.workload.models import models
 from dovetail.workload.transformer import Transformer
 
-GPT2_VOCAB = 50_257  # the tokenizer of GPT-2, which Megatron's recipes use where nothing else is said
+GPT2_VOCAB = 50_257  # the tokenizer of GPT-2, which Megatron's recipes use by default
 PADDED_TO = 128  # Megatron pads the vocabulary to this many words a tensor rank (--make-vocab-size-divisible-by)
 FUSED_CLAMP_SINCE = (26, 6)  # container
 DEEPSEEK_LATENT = LatentAttention(query_rank=1536, kv_rank=512, nope_width=128, rotary_width=64, value_width=128)

@@ -41,13 +41,13 @@ class Timed:
 
 
 def timed_rows(rows: Iterable[Row]) -> tuple[list[Timed], Counter[str]]:
-    """Every run that can be said, in the order of the rows of each setting, and words for those that cannot."""
+    """Every run that can be expressed, in the order of the rows of each setting, and why the others cannot."""
     complete: list[PublishedRun] = []
     others: list[Timed] = []
-    unsaid: Counter[str] = Counter()
+    skipped: Counter[str] = Counter()
     for row in rows:
         if row.word("quality") == READ_OFF:
-            unsaid["rows read off a figure"] += 1
+            skipped["rows read off a figure"] += 1
             continue
         try:
             if row.lacking == UNSTATED:
@@ -55,24 +55,24 @@ def timed_rows(rows: Iterable[Row]) -> tuple[list[Timed], Counter[str]]:
             else:
                 complete.append(run_of(row))
         except DovetailError as error:  # a table of runs holds more models and machines than we know
-            unsaid[why_not(error)] += 1
+            skipped[why_not(error)] += 1
     found: list[Timed] = []
-    for alike in _by_setting(complete):
+    for group in _by_setting(complete):
         try:
-            check_dtypes(alike[0])
-            graph = _graph(alike[0])
+            check_dtypes(group[0])
+            graph = _graph(group[0])
         except DovetailError as error:  # of the model, its numbers and the chip, which all of them share
-            unsaid[why_not(error)] += len(alike)
+            skipped[why_not(error)] += len(group)
             continue
         checked = []
-        for run in alike:
+        for run in group:
             try:
                 _check(run, graph)
                 checked.append(run)
             except DovetailError as error:
-                unsaid[why_not(error)] += 1
+                skipped[why_not(error)] += 1
         found += timed_together(checked, graph)
-    return found + others, unsaid
+    return found + others, skipped
 
 
 def timed(run: PublishedRun) -> Timed:

@@ -139,16 +139,16 @@ def _plain(name: str) -> str:
     return name.lower().replace("-", "").replace("_", "").replace(".", "")
 
 
-def policy_of(said: str) -> str:
-    """The policy that a table calls `said`: a name of MaxText's, or `custom: inputs,qkv offloaded`."""
-    words = said.strip().lower()
+def policy_of(policy: str) -> str:
+    """The policy that a table calls `policy`: a name of MaxText's, or `custom: inputs,qkv offloaded`."""
+    words = policy.strip().lower()
     if words == "full":
         return "nothing_saveable"
     if words == "none" or words in checkpoint_policies:
         return words
     if not words.startswith("custom"):
         known = ("full", "none", "custom", *checkpoint_policies.names())
-        raise NotModelled(f"no remat policy is named {shown(said)}{did_you_mean(words, known)}")
+        raise NotModelled(f"no remat policy is named {shown(policy)}{did_you_mean(words, known)}")
     places: list[str] = []
     waiting: list[str] = []
     for word in words.removeprefix("custom").strip(" :").replace(";", ",").replace("+", ",").split(","):
@@ -157,16 +157,16 @@ def policy_of(said: str) -> str:
             named, last = [*named, last], ""
         waiting += [name for name in named if name not in ("and", "are", "is", "to")]
         if last:
-            places += [f"{tensor}={PLACE_WORDS[last]}" for name in waiting for tensor in _tensors(name, said)]
+            places += [f"{tensor}={PLACE_WORDS[last]}" for name in waiting for tensor in _tensors(name, policy)]
             waiting = []
     if waiting or not places:
-        raise NotModelled(f"remat is {shown(said)}: tensors must be listed as offloaded, kept or recomputed")
+        raise NotModelled(f"remat is {shown(policy)}: tensors must be listed as offloaded, kept or recomputed")
     return canonical(",".join(places))
 
 
-def _tensors(name: str, said: str) -> tuple[str, ...]:
+def _tensors(name: str, policy: str) -> tuple[str, ...]:
     if name in SHORT_TENSORS:
         return SHORT_TENSORS[name]
     if name not in TENSORS:
-        raise NotModelled(f"remat {shown(said)} names {name!r}, which is no tensor of MaxText's that is known here")
+        raise NotModelled(f"remat {shown(policy)} names {name!r}, which is no tensor of MaxText's that is known here")
     return (name,)

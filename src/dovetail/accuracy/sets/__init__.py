@@ -34,7 +34,7 @@ sets: Registry[Format] = Registry("set of measurements", __name__)
 
 
 def format_of(measurements: Measurements) -> str:
-    """The name of the format that `measurements` has: that with most of its columns told; empty where none fits."""
+    """The name of the format that `measurements` has: that with most of its columns present; empty where none fits."""
     fitting = [name for name, known in sets.items() if measurements.has(*known.needed)]
     return max(fitting, key=lambda name: len(sets[name].needed), default="")
 

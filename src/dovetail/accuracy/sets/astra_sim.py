@@ -42,9 +42,9 @@ def prepare_steps(measurements: Measurements, given: TableContext) -> tuple[Prep
     systems = _systems(measurements)
 
     def ticks_of(row: int) -> int:
-        nodes, told = gpt_like_step(names[row]).nodes(), measurements.counts("nodes_per_npu")[row]
-        if len(nodes) != told:
-            raise InvalidInput(f"{names[row]} has {len(nodes)} nodes per rank; the table has {told}")
+        nodes, published = gpt_like_step(names[row]).nodes(), measurements.counts("nodes_per_npu")[row]
+        if len(nodes) != published:
+            raise InvalidInput(f"{names[row]} has {len(nodes)} nodes per rank; the table has {published}")
         return step_ticks(systems[row], nodes)
 
     ticks = [_placed(measurements, row, lambda row=row: ticks_of(row)) for row in range(len(measurements))]

@@ -26,7 +26,7 @@ NAMES = {
     "h100 sxm5": "h100-sxm",
     "tpu v6e (trillium)": "tpu-v6e",
 }
-# The documented bars are for these; what others come to is shown and promised to nobody.
+# The documented bars are for these; what others come to is shown and not promised.
 AREA_CHIPS = ("a100-80gb-sxm", "h100-sxm", "h200-sxm", "v100-32gb-sxm", "tpu-v5e")
 POWER_CHIPS = ("a100-80gb-sxm", "h100-sxm", "h200-sxm", "v100-32gb-sxm", "tpu-v4i")
 _BOUND = re.compile(r"(?:at most|below) (\d+(?:\.\d+)?)")

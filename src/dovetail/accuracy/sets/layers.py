@@ -39,16 +39,16 @@ def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, 
 
 def _worked(table: Measurements, layers: list[Layer], chip: Chip) -> tuple[list[tuple[Graph, Layer]], list[StageWork]]:
     """Every layer with its graph, and its work on `chip`; raises for all the rows that cannot be expressed."""
-    pairs, works, unsaid = [], [], {}
+    pairs, works, unreadable = [], [], {}
     for row, layer in enumerate(layers):
         try:
             graph = layer_graph(layer)
             works.append(layer_work(graph, layer, chip))
             pairs.append((graph, layer))
         except DovetailError as error:  # a table of one's own may hold more than we know
-            unsaid[row] = error.message
-    if unsaid:
-        raise table.unreadable(unsaid)
+            unreadable[row] = error.message
+    if unreadable:
+        raise table.unreadable(unreadable)
     return pairs, works
 
 

@@ -20,8 +20,8 @@ SHAPE = ("seq", "tp", "pp", "dp", "cp", "ep", "micro_batch")
 def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
     """Every row that is not read off a figure, those that do not state their microbatch apart."""
     cells = (dict(zip(measurements.columns, row, strict=True)) for row in measurements.rows)
-    found, unsaid = timed_rows(Row(cells=row) for row in cells)
-    skipped = tuple(sorted(unsaid.items()))
+    found, reasons = timed_rows(Row(cells=row) for row in cells)
+    skipped = tuple(sorted(reasons.items()))
     complete = [timed for timed in found if timed.is_complete]
     others = [timed for timed in found if not timed.is_complete]
     parts = [_prepared(measurements.name, complete, given, PROMISE, skipped)]

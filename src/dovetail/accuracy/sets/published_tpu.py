@@ -48,7 +48,7 @@ class TimedTpuRun:
 
 
 def timed_tpu_run(row: Row) -> TimedTpuRun:
-    """One row; raises `DovetailError` where it cannot be said, cannot run or is of something not modelled."""
+    """One row; raises `DovetailError` where it cannot be expressed, cannot run or is of something not modelled."""
     job = tpu_run_of(row)
     cluster = job.cluster
     check_dtypes(job)
@@ -61,14 +61,14 @@ def timed_tpu_run(row: Row) -> TimedTpuRun:
 
 
 def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, ...]:
-    """Every row that can be said, by chip; the others are named with their reason."""
+    """Every row that can be expressed, by chip; the others are named with their reason."""
     found: list[TimedTpuRun] = []
-    unsaid: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
     for cells, line in zip(measurements.rows, measurements.lines, strict=True):
         try:
             found.append(timed_tpu_run(Row(cells=dict(zip(measurements.columns, cells, strict=True)))))
         except DovetailError as error:
-            unsaid[f"rows not predicted: {error.message} (line {line})"] += 1
+            reasons[f"rows not predicted: {error.message} (line {line})"] += 1
     seconds: FloatArray = np.array([timed.step_s for timed in found])
 
     def predicted(_chip: Chip) -> FloatArray:
@@ -89,7 +89,7 @@ def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, 
             predicted=predicted,
             is_of_chip=False,
             promise="published tpu",
-            skipped=tuple(sorted(unsaid.items())),
+            skipped=tuple(sorted(reasons.items())),
             decisions=tuple(decisions),
         ),
     )

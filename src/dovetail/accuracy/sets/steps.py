@@ -47,21 +47,21 @@ def prepare(measurements: Measurements, given: TableContext) -> tuple[Prepared, 
 
 
 def step_jobs(table: Measurements) -> tuple[list[Job | None], tuple[tuple[str, int], ...]]:
-    """The job of every row, None where none can be said, and the words for those."""
+    """The job of every row, None where none can be expressed, and the reasons for those."""
     counts = [table.counts(column) for column in SHAPE]
     again = table.counts("recompute", least=0) > 0
     models, modes = table.words("model"), table.words("mode")
     jobs: list[Job | None] = []
-    unsaid: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
     for row in range(len(table)):
         layers, batch, seq = (int(column[row]) for column in counts)
         shape = {"layers": layers, "batch": batch, "seq": seq}
         try:
             jobs.append(step_job(model=models[row], is_recomputed=bool(again[row]), mode=modes[row], **shape))
         except NotModelled as error:  # a table of one's own may hold more than we know
-            unsaid[why_not(error)] += 1
+            reasons[why_not(error)] += 1
             jobs.append(None)
-    return jobs, tuple(sorted(unsaid.items()))
+    return jobs, tuple(sorted(reasons.items()))
 
 
 sets.register("steps")(

@@ -27,7 +27,7 @@ TPU, DTYPE = "tpu-v4", "fp16"
 
 
 def _in_fp16(given: TableContext) -> TableContext:
-    """What the user said, else what the profiles of the source say."""
+    """What the user gave, else what the profiles of the source say."""
     return replace(given, dtype=given.dtype or DTYPE)
 
 

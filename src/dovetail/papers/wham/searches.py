@@ -37,7 +37,7 @@ from dovetail.workload.graph import FloatArray, IntArray
 SEED = 1  # none of the searches here draws by chance
 NUM_AT_ONCE = 256  # designs: 2 to 4 times cheaper each than 16 at once, and hardly dearer than more
 
-Told = Callable[[str], None]  # what is being done, for who waits
+Log = Callable[[str], None]  # called with what is being done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ class EveryStep:
         [job] = question.jobs
         figures = ChipFigures(
             step_s=self.step_s,
-            energy_j=np.full(len(self.points), np.nan),  # no metric asked here is of energy
+            energy_j=np.full(len(self.points), np.nan),  # no metric used here is of energy
             power_w=self.silicon.power_w,
             price_usd=self.silicon.price_usd,
             num_devices=job.num_devices,
@@ -166,12 +166,12 @@ def within(budget: Budget) -> Within:
     return Within(points=points, silicon=silicon, inside=inside, chips=tuple(chips))
 
 
-def every_step(designs: Within, job: TrainingJob, told: Told) -> EveryStep:
+def every_step(designs: Within, job: TrainingJob, log: Log) -> EveryStep:
     """All of `designs` scheduled, some at once."""
     step_s, bottleneck = np.full(len(designs.points), np.inf), [NOTHING] * len(designs.points)
     kinds, num_inside = tuple(KNOB_OF.values()), len(designs.inside)
     for places in np.array_split(np.arange(num_inside), -(-num_inside // NUM_AT_ONCE)):
-        told(f"scheduling every design, {places[0]:,} of {num_inside:,}")
+        log(f"scheduling every design, {places[0]:,} of {num_inside:,}")
         rows = designs.inside[places]
         times = stage_times(job, designs.chips[places[0] : places[-1] + 1])
         step_s[rows] = figures_of(job, times, designs.silicon.at(rows)).step_s

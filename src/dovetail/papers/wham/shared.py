@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dovetail.hardware.template import design_of
-from dovetail.papers.wham.searches import Budget, EveryStep, Searched, Told, found_by, found_within, trained_on
+from dovetail.papers.wham.searches import Budget, EveryStep, Log, Searched, found_by, found_within, trained_on
 from dovetail.search.algorithms import algorithms
 from dovetail.search.algorithms.exact import proving
 from dovetail.search.designs import design_at
@@ -66,13 +66,13 @@ def _every_gain(base: ChipAnswer, steps: Sequence[EveryStep]) -> float:
     return float(np.exp(np.mean(logs, axis=0).max()))
 
 
-def mosaic_of(budget: Budget, job: TrainingJob, told: Told) -> Mosaic:
+def mosaic_of(budget: Budget, job: TrainingJob, log: Log) -> Mosaic:
     """A design for every kind of stage, out of the proven best of each and of the whole job."""
     question = budget.question((job,))
     exact = algorithms["exact"]
     found = found_by(question, proving(NUM_KEPT))
     ways = {}
     for way in (MOSAIC, POOLED):
-        told(f"chips by stage, {way}")
+        log(f"chips by stage, {way}")
         ways[way] = by_stage(question, found, exact, found_within, way=way, num_kept=NUM_KEPT)
     return Mosaic(model=job.name, mosaic=ways[MOSAIC], pooled=ways[POOLED])

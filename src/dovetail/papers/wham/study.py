@@ -14,8 +14,8 @@ from dovetail.papers.wham.searches import (
     Budget,
     EveryStep,
     JobSearches,
+    Log,
     Searched,
-    Told,
     every_step,
     forward_job,
     real_budget,
@@ -156,18 +156,18 @@ class Wham:
     by_paper_mapper: WhamStudy
 
 
-def wham(tasks: Sequence[Task], *, is_exhaustive: bool, told: Told) -> Wham:
+def wham(tasks: Sequence[Task], *, is_exhaustive: bool, log: Log) -> Wham:
     """WHAM's budget by both mappers; with `is_exhaustive` every design within the limits is scheduled."""
 
     def study(mapper: Mapper) -> WhamStudy:
         budgets = wham_budget(mapper), real_budget(mapper)
-        return wham_study(tasks, *budgets, is_exhaustive=is_exhaustive, has_shared=mapper == OURS, told=told)
+        return wham_study(tasks, *budgets, is_exhaustive=is_exhaustive, has_shared=mapper == OURS, log=log)
 
     return Wham(by_paper_mapper=study(PAPERS), ours=study(OURS))
 
 
 def step_name(task_name: str, mapper: Mapper) -> str:
-    """What who waits is told of."""
+    """The name of a step that is logged."""
     return task_name if mapper == OURS else f"{task_name} by the paper's mapper"
 
 
@@ -178,22 +178,22 @@ def wham_study(
     *,
     is_exhaustive: bool,
     has_shared: bool,
-    told: Callable[[str], None],
+    log: Callable[[str], None],
 ) -> WhamStudy:
     """All of it; with `is_exhaustive` every design within the limits is scheduled for every model."""
     jobs = [task.job(budget.base) for task in tasks]
     designs = within(budget) if is_exhaustive else None
     models, steps = [], []
     for task, job in zip(tasks, jobs, strict=True):
-        tell = _prefixed(told, step_name(task.name, budget.mapper))
+        tell = _prefixed(log, step_name(task.name, budget.mapper))
         every = every_step(designs, job, tell) if designs is not None else None
         models.append(_model(budget, around_real, task, job, every, tell))
         steps += [every] if every is not None else []
     shared, mosaics = None, []
     if has_shared:
-        told("one chip for all models")
+        log("one chip for all models")
         shared = common_design(budget, jobs, [model.best for model in models], steps)
-        mosaics = [mosaic_of(budget, job, _prefixed(told, job.name)) for job in jobs if job.num_stages > 1]
+        mosaics = [mosaic_of(budget, job, _prefixed(log, job.name)) for job in jobs if job.num_stages > 1]
     return WhamStudy(
         limits=budget.limits,
         num_designs=budget.space.num_points,
@@ -204,26 +204,26 @@ def wham_study(
     )
 
 
-def _prefixed(told: Told, name: str) -> Told:
-    return lambda words: told(f"{name}: {words}")
+def _prefixed(log: Log, name: str) -> Log:
+    return lambda words: log(f"{name}: {words}")
 
 
 def _model(
-    budget: Budget, around_real: Budget, task: Task, job: TrainingJob, every: EveryStep | None, told: Told
+    budget: Budget, around_real: Budget, task: Task, job: TrainingJob, every: EveryStep | None, log: Log
 ) -> WhamModel:
-    told("hand-tuned chips")
+    log("hand-tuned chips")
     tuned = hand_tuned(budget, task, job)
     own = tuned[0].as_is
     searches = JobSearches(budget, job, every)
-    told("proven best")
+    log("proven best")
     best, per_watt = (searches.best(metric=metric) for metric in ("throughput", "perf/tdp"))
     within_base_limits = searches.best(limits=Limits(area_mm2=own.area_mm2, power_w=own.power_w))
-    told("searched for inference")
+    log("searched for inference")
     inference = tuple(_for_inference(budget, task, job))
-    told("around a real TPU v2")
+    log("around a real TPU v2")
     real = _real(around_real, task)
     if every is not None:
-        told("heuristics")
+        log("heuristics")
     return WhamModel(
         task=task,
         hand_tuned=tuned,

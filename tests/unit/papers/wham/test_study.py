@@ -48,7 +48,7 @@ def studied(mapper, is_exhaustive):
         replace(real_budget(mapper), space=REAL_SPACE),
         is_exhaustive=is_exhaustive,
         has_shared=mapper == OURS,
-        told=heard.append,
+        log=heard.append,
     )
 
 
