@@ -10,7 +10,7 @@ from dovetail.files.chip import chip_of
 from dovetail.files.cluster import MAX_DEVICES
 from dovetail.files.uploaded import catalogue_entry
 from dovetail.hardware.cluster import Cluster
-from dovetail.search.codesign.networks import AS_ASKED, network_coded, network_named
+from dovetail.search.codesign.networks import AS_GIVEN, network_coded, network_named
 from dovetail.search.codesign.systems import KNOBS, LEAST, system_chip, system_of
 
 # Before dataflows, registers, vector memory and the SRAM's bandwidth were chosen: words of these are still read.
@@ -49,7 +49,7 @@ def design_cluster(word: str, num_devices: int = 0) -> Cluster:
     if not 1 <= devices <= MAX_DEVICES:
         raise InvalidInput(f"a cluster has 1 to {MAX_DEVICES:,} devices; got {devices:,}")
     code = system["network"]
-    build = network_named(network) if code == AS_ASKED else network_coded(code).build
+    build = network_named(network) if code == AS_GIVEN else network_coded(code).build
     return build(system_chip(chip_of(catalogue_entry(base)), system), devices)
 
 

@@ -50,4 +50,4 @@ class Host:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoHost:
-    """A node of whose host nothing is said: nothing can be offloaded to it."""
+    """A node whose host is not given: nothing can be offloaded to it."""

@@ -1,4 +1,4 @@
-"""Operators that somebody measured, as a profile has them: what each was, how often it ran and what a run took.
+"""Measured operators, as a profile has them: what each was, how often it ran and what a run took.
 
 Kinds, phases and extents are those of a training graph, as words and numbers; nothing here knows what they mean.
 """
@@ -118,7 +118,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Times that go before predictions on the chip that has them; empty for a chip that nobody profiled."""
+    """Times that go before predictions on the chip that has them; empty for a chip without a profile."""
 
     source: str = ""
     ops: tuple[MeasuredOp, ...] = ()
@@ -131,11 +131,11 @@ NOT_MEASURED = Measured()
 
 
 def merged(ops: Iterable[MeasuredOp]) -> tuple[MeasuredOp, ...]:
-    """Operators that are alike but for their stream and name as one, with the mean over all their runs."""
+    """Operators that differ in stream and name alone as one, with the mean over all their runs."""
     found: dict[MeasuredOp, list[MeasuredOp]] = {}
     for op in ops:
-        alike = replace(op, time_s=1.0, num_runs=1, num_kernels=0, stream="", name="")
-        found.setdefault(alike, []).append(op)
+        kind = replace(op, time_s=1.0, num_runs=1, num_kernels=0, stream="", name="")
+        found.setdefault(kind, []).append(op)
     return tuple(_mean(same) for same in found.values())
 
 

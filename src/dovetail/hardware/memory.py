@@ -12,7 +12,7 @@ ASSUMED_SOURCES = (
     ("hbm_visible_frac", "assumed: the framework sees all of it"),
     ("hbm_reserve_frac", PLAN_RESERVE_SOURCE),
 )  # of a chip that says neither
-MAX_RESERVE_FRAC = 0.9  # style: a bound; whoever leaves more free has another chip in mind
+MAX_RESERVE_FRAC = 0.9  # style: a bound; with more left free it is another chip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

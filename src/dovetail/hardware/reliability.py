@@ -198,4 +198,4 @@ class Reliability:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotStated:
-    """Nothing is said of failures, so nothing is predicted of them."""
+    """No failures are given, so none are predicted."""

@@ -130,7 +130,7 @@ def study_tables(study: StudyRecord, best: Best) -> tuple[Table, ...]:
     whole = Table(title=f"Study {study.key}: {study.kind}", rows=tuple(facts.items()))
     if not best:
         return (whole,)
-    records, names = [design_record(study, one) for one in best], [name for _, name in study.told_figures]
+    records, names = [design_record(study, one) for one in best], [name for _, name in study.shown_figures]
     rows = tuple(
         (
             " ".join(str(value) for name, value in record["knobs"].items() if len(study.knobs.get(name, "ab")) > 1)
@@ -199,7 +199,7 @@ def study_record(study: StudyRecord, best: Best) -> Record:
 
 def whole_record(study: StudyRecord, best: Best) -> Record:
     """A study as JSON has it alone: with all it was asked by, and its best rows."""
-    told = {"inputs": _finite(study.inputs), "figure_names": [name for _, name in study.told_figures]}
+    told = {"inputs": _finite(study.inputs), "figure_names": [name for _, name in study.shown_figures]}
     return study_record(study, best) | told | {"designs": [design_record(study, one) for one in best]}
 
 
@@ -207,7 +207,7 @@ def design_record(study: StudyRecord, one: Scored) -> Record:
     return {
         "knobs": study.values(one.point) if study.knobs else {"point": list(one.point)},
         "loss": _finite(one.loss),
-        "figures": {name: _finite(one.also[at]) for at, name in study.told_figures if at < len(one.also)},
+        "figures": {name: _finite(one.also[at]) for at, name in study.shown_figures if at < len(one.also)},
         "bottleneck": one.bottleneck,
         "plan": one.plan,
     }

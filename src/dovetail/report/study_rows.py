@@ -12,7 +12,7 @@ from dovetail.report.labels import counted
 from dovetail.report.studies import OTHER, Record, base_name, by_job, num_studies, plans_text
 from dovetail.report.table import Table
 from dovetail.search.algorithms import Scored
-from dovetail.search.codesign.networks import AS_ASKED_WORD
+from dovetail.search.codesign.networks import AS_GIVEN_WORD
 from dovetail.search.study import StudyRecord
 
 BEFORE = {"study": str, "kind": str, "models": str, "model_version": str}
@@ -42,7 +42,7 @@ def row_columns(studies: Sequence[StudyRecord]) -> dict[str, type]:
             knobs[name] = str if name == NETWORK else _wider(knobs.get(name, int), values)
         if not study.knobs:
             knobs["point"] = str
-    figures = dict.fromkeys((name for study in studies for _, name in study.told_figures), float)
+    figures = dict.fromkeys((name for study in studies for _, name in study.shown_figures), float)
     limits = dict.fromkeys((f"{LIMIT}{name}" for study in studies for name in study.limits), float)
     fixed = {**BEFORE, **ASKED, **limits, **LOSSES, **AFTER}
     own = [name for name in knobs if name != NETWORK]
@@ -63,7 +63,7 @@ def _wider(kind: type, values: list[Any]) -> type:
 def row_cells(study: StudyRecord, columns: dict[str, type]) -> Callable[[Scored], list[Any]]:
     """A function from a row of `study` to its cells; None where the study has no such knob or figure."""
     places = {name: place for place, name in enumerate(columns)}
-    said = {AS_ASKED_WORD: study.inputs.get(NETWORK, AS_ASKED_WORD)}  # a network that a program gave, by its name
+    said = {AS_GIVEN_WORD: study.inputs.get(NETWORK, AS_GIVEN_WORD)}  # a network that a program gave, by its name
     known = {
         name: [said.get(value, value) for value in values] for name, values in study.knobs.items() if name == NETWORK
     }
@@ -71,7 +71,7 @@ def row_cells(study: StudyRecord, columns: dict[str, type]) -> Callable[[Scored]
         (places[name], [columns[name](value) for value in known.get(name, values)])
         for name, values in study.knobs.items()
     ]
-    figures = [(place, places[name]) for place, name in study.told_figures]
+    figures = [(place, places[name]) for place, name in study.shown_figures]
     blank: list[Any] = [None] * len(columns)
     for name, told in _study_cells(study).items():
         blank[places[name]] = told

@@ -1,4 +1,4 @@
-"""A search run to its end: what it asks for is scored and told to it, until it has seen enough or goes in circles."""
+"""A search run to its end: the points it asks for are scored and sent back, until it has enough or goes in circles."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dovetail.search.algorithms import Scored, Search
 from dovetail.search.space import Point
 
-NUM_IDLE = 2000  # asked in a row without a new point among them: a search that goes round in circles ends
+NUM_IDLE = 2000  # points in a row without a new point among them: a search that goes round in circles ends
 
 
 def run_search(
@@ -28,5 +28,5 @@ def run_search(
 
 
 def new_among(points: list[Point], known: Mapping[Point, Scored]) -> list[Point]:
-    """Those that nothing was told of, each once."""
+    """Those without a score, each once."""
     return [point for point in dict.fromkeys(points) if point not in known]

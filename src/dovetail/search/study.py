@@ -9,7 +9,7 @@ from typing import Any
 from dovetail.errors import InvalidInput
 from dovetail.search.space import Point
 
-UNTOLD = "_"  # begins the name of a figure that is kept to go on from, and says nothing to others
+HIDDEN_PREFIX = "_"  # begins the name of a figure that is kept to go on from, and not shown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +32,10 @@ class StudyRecord:
         return found
 
     @property
-    def told_figures(self) -> tuple[tuple[int, str], ...]:
-        """(place, name) of the figures that say something to others."""
+    def shown_figures(self) -> tuple[tuple[int, str], ...]:
+        """(place, name) of the figures that are shown."""
         figures = enumerate(self.figure_names)
-        return tuple((place, name) for place, name in figures if not name.startswith(UNTOLD))
+        return tuple((place, name) for place, name in figures if not name.startswith(HIDDEN_PREFIX))
 
     @property
     def num_points(self) -> int:
@@ -48,7 +48,7 @@ class StudyRecord:
 
     @property
     def jobs(self) -> tuple[dict[str, Any], ...]:
-        """What is said of each model that is trained."""
+        """The facts of each model that is trained."""
         return tuple(job for key in ("jobs", "cases") for job in self.inputs.get(key, ()))
 
     @property
@@ -58,7 +58,7 @@ class StudyRecord:
         return {name: limit for name, limit in stated.items() if limit < math.inf}
 
     def check(self, point: Point) -> None:
-        """Raises where a row's point is none of this study's space: somebody else wrote it."""
+        """Raises where a row's point is none of this study's space: another program wrote it."""
         sizes = [len(values) for values in self.knobs.values()]
         if len(point) != len(sizes) or any(index >= size for index, size in zip(point, sizes, strict=True)):
             message = f"a row of study {self.key} is at a point that its space of {len(sizes)} knobs does not have"

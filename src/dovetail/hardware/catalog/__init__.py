@@ -26,15 +26,15 @@ def device_names(*names: str) -> Callable[[_Build], _Build]:
     the catalogue has them under the key `device_names`.
     """
 
-    def said(build: _Build) -> _Build:
+    def named_build(build: _Build) -> _Build:
         vars(build)["device_names"] = names
         return build
 
-    return said
+    return named_build
 
 
 def device_names_of(build: Callable[[], Chip]) -> tuple[str, ...] | None:
-    """What drivers call the chip; none where nothing is said, empty where they show no such device."""
+    """What drivers call the chip; none where not given, empty where they show no such device."""
     return getattr(build, "device_names", None)
 
 

@@ -1,4 +1,4 @@
-"""PHAZE's system: its TPU v4 chips on one flat link, used alike for every kind of parallelism."""
+"""PHAZE's system: its TPU v4 chips on one flat link, used for every kind of parallelism."""
 
 from __future__ import annotations
 

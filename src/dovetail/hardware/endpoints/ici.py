@@ -1,6 +1,6 @@
 """Collectives that XLA runs over a TPU's inter-chip interconnect: DMA engines move, the vector unit adds.
 
-What compute loses beside them is taken from whole published steps, as nobody has published it by itself.
+What compute loses beside them is taken from whole published steps, as it is not published by itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Memory that adds what is written to it, and DMA engines that a tracker triggers: T3 (Pati et al., ASPLOS 2024).
 
 One read per byte sent, one update per byte received, no SMs. Adders lie in the HBM stacks and the tracker is some tens
-of KB: nobody has published area or power of either for training chips, so none is counted, and what a joint search
+of KB: area and power of either are not published for training chips, so none is counted, and what a joint search
 gains by this endpoint is an upper bound. `Engine` of an entry of one's own says more.
 """
 

@@ -7,7 +7,7 @@ from dovetail.hardware.families import Family, LeftOut, families
 from dovetail.hardware.families.gpu import GPU_CALIBRATION, GPU_LEFT_OUT
 
 UNMEASURED_CALIBRATION = Calibration(
-    tensor_frac=0.80,  # estimate: what tuned products of Gaudi 2 and Trainium are said to hold (recalled)
+    tensor_frac=0.80,  # estimate: what tuned products of Gaudi 2 and Trainium are reported to reach (recalled)
     vector_frac=0.80,  # estimate: no kernel was counted on such a chip
     hbm_frac=GPU_CALIBRATION.hbm_frac,
     link_frac=GPU_CALIBRATION.link_frac,

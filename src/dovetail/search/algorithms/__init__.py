@@ -1,6 +1,6 @@
 """Ways to search a space, one file each: a generator that yields points and is sent what they came to.
 
-An algorithm knows nothing of chips, budgets, stores or clocks: it asks, is told, and asks again. One that has nothing
+An algorithm knows nothing of chips, budgets, stores or clocks: it asks, gets scores, asks again. One that has nothing
 left to ask returns.
 """
 
@@ -41,7 +41,7 @@ Order = Callable[[Space, Random, Bound], Iterator[Point]]
 
 
 def unforeseen(_space: Space, _rng: Random, _bound: Bound) -> Iterator[Point]:
-    """The order of a search whose next point depends on what it is told: nothing can be said."""
+    """The order of a search whose next point depends on scores: it is not known ahead."""
     return iter(())
 
 
@@ -50,7 +50,7 @@ class Algorithm:
     """`search` starts one; `extra` is the optional install it needs, if any.
 
     One that `is_exact` and comes to its end has found the best point of the space. `order` has the points that it asks
-    for whatever it is told, each once, where there is such an order; what it is told may end it earlier.
+    for whatever scores it gets, each once, where there is such an order; the scores may end it earlier.
     """
 
     search: Callable[[Space, Random, Bound], Search]
@@ -67,11 +67,11 @@ def blind(search: Callable[[Space, Random], Search]) -> Callable[[Space, Random,
 
 
 def foreseen(search: Callable[[Space, Random], Search]) -> Order:
-    """The order of a search that makes no use of what it is told."""
+    """The order of a search that makes no use of scores."""
 
     def order(space: Space, rng: Random, _: Bound) -> Iterator[Point]:
-        for asked in search(space, rng):
-            yield from asked
+        for points in search(space, rng):
+            yield from points
 
     return order
 

@@ -24,7 +24,7 @@ NUM_CANDIDATES = 256  # looked at by the model each time
 NEAR_FRAC = 0.5  # of candidates: neighbours of one of the best
 NUM_BEST = 5  # whose neighbours are candidates
 LENGTHS = (0.1, 0.2, 0.5, 1.0, 2.0)  # of the kernel, tried by likelihood
-NUM_FIXED = 10  # asked before the length is chosen again
+NUM_FIXED = 10  # predictions before the length is chosen again
 NOISE = 0.00001  # of the variance: evaluations repeat, and this keeps the kernel invertible
 NUM_REMEMBERED = 128  # a process grows with the cube of what it has seen
 CLIPPED_FRAC = 0.7  # losses above this quantile count as that: how bad a bad design is, tells nothing of good ones
@@ -85,15 +85,15 @@ class _Learner:
     """A Gaussian process fitted again each time; the length of its kernel only every so often."""
 
     def __init__(self) -> None:
-        self._length, self._num_asked = 0.0, 0
+        self._length, self._num_predicted = 0.0, 0
 
     def predicted(self, x: FloatArray, y: FloatArray, at: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean and standard deviation at new places."""
         middle, scale = y.mean(), max(float(y.std()), NOISE)
         z, gaps = (y - middle) / scale, _gaps(x, x)
-        lengths = LENGTHS if self._num_asked % NUM_FIXED == 0 else (self._length,)
+        lengths = LENGTHS if self._num_predicted % NUM_FIXED == 0 else (self._length,)
         _, self._length, inverse = min((_fitted(gaps, z, length) for length in lengths), key=lambda fit: fit[0])
-        self._num_asked += 1
+        self._num_predicted += 1
         cross = _kernel(_gaps(at, x), self._length) @ inverse.T
         variance = np.maximum(1.0 - (cross**2).sum(axis=1), NOISE)
         return middle + scale * (cross @ (inverse @ z)), scale * np.sqrt(variance)

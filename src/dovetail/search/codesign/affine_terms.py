@@ -27,8 +27,8 @@ from dovetail.step.work import held_s, stage_work
 from dovetail.workload.graph import BoolArray, FloatArray
 
 NUM_WAYS = 11  # lines of a row at most
-NUM_MOST = 4  # numbers of layers on the fullest stage that are told apart: the even share, and some above it
-NUM_LAST = 12  # and of the last stage, if told apart
+NUM_MOST = 4  # numbers of layers on the fullest stage with rows of their own: the even share, and some above it
+NUM_LAST = 12  # and of the last stage, if it has its own
 
 
 def affine_lower_bounds_of(context: PlanContext, policies: tuple[int, ...], *, is_fine: bool) -> AffineLowerBounds:
@@ -37,7 +37,7 @@ def affine_lower_bounds_of(context: PlanContext, policies: tuple[int, ...], *, i
     parts = []
     for group in by_pipeline(context.graph, context.plans):
         bounds = _Group(context, group, block_bounds, policies)
-        rows = bounds.cases(is_fine=is_fine) if bounds.is_told_apart else [bounds.even()]
+        rows = bounds.cases(is_fine=is_fine) if bounds.is_by_layers else [bounds.even()]
         parts += [_lines(context, group, waits_s, case) for case in rows]
     whole = AffineLowerBounds(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in COLUMNS})
     return whole.at(np.argsort(whole.base, kind="stable"))
@@ -122,8 +122,8 @@ class _Group:
         self._lag_s = 2 * (group.num_stages - 1) * lag_s if group.name in STRAIGHT else 0.0 * lag_s
 
     @property
-    def is_told_apart(self) -> bool:
-        """Whether stages by their layers are: those of a straight pipeline over layers of one kind."""
+    def is_by_layers(self) -> bool:
+        """Whether stages have bounds by number of layers: those of a straight pipeline over layers of one kind."""
         group = self._group
         is_one_kind = len(layer_blocks(self._context.graph)) == 1
         return group.num_stages > 1 and group.name in STRAIGHT and group.num_copies == 1 and is_one_kind

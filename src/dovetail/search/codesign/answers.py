@@ -29,7 +29,7 @@ class SystemAnswer:
     loss: float
     cases: tuple[RefinedCase, ...]
     network_w: float = 0.0  # of NICs, switches and optics, for each device
-    network_usd: float = 0.0  # nan where nobody knows
+    network_usd: float = 0.0  # nan where not known
 
     @property
     def num_devices(self) -> int:
@@ -117,7 +117,7 @@ def separate(question: JointQuestion, base: SystemAnswer) -> Separate:
     """A plan for the base chip, then a chip for it; and a chip by itself, then a plan for it.
 
     The latter chip is the best for a plan that no search chose, `thumb_plan` of each case, so that neither order is
-    told anything by the other.
+    informed by the other.
     """
     mined = _chip_for(question, base.num_devices, tuple(case.plan for case in base.cases))
     by_itself = _chip_for(question, base.num_devices, thumb_plans(question, base.num_devices))
@@ -141,7 +141,7 @@ def _planned(question: JointQuestion, mined: SystemAnswer) -> SystemAnswer | Non
 
 
 def thumb_plans(question: JointQuestion, num_devices: int) -> tuple[Plan, ...]:
-    """What each case is trained by on the base chip where nobody searches: `thumb_plan` of plans that fit it."""
+    """What each case is trained by on the base chip without a search: `thumb_plan` of plans that fit it."""
     base_only = base_question(question, num_devices)
     scorer, [system] = Scorer(base_only), [system_at(base_only, point) for point in base_only.space.points()]
     usable_bytes = question.base.usable_bytes

@@ -25,9 +25,9 @@ Losses = Callable[[FloatArray, FloatArray, IntArray], FloatArray]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class BestPlans:
-    """Of each chip: the best even plan, and a loss that none of its plans, uneven ones where asked for, is below.
+    """Of each chip: the best even plan, and a loss that none of its plans, uneven ones on request, is below.
 
-    `plan` is which of the frame's even plans, or NO_PLAN where none fits or all are worse than what was asked for.
+    `plan` is which of the frame's even plans, or NO_PLAN where none fits or all are worse than the requested loss.
     """
 
     plan: IntArray

@@ -1,6 +1,6 @@
-"""Systems searched by asking and telling: algorithms that are told losses alone, beside the bound of the same space.
+"""Systems searched by asking and telling: algorithms that see losses alone, beside the bound of the same space.
 
-A system is scored by itself, whatever else is asked for with it: so its score is the same bits in any order, for any
+A system is scored by itself, whatever else is scored with it: so its score is the same bits in any order, for any
 algorithm and after any interruption, and one store serves them all.
 """
 
@@ -32,7 +32,7 @@ from dovetail.search.codesign.systems import built_systems
 from dovetail.search.space import Point
 from dovetail.workload.graph import FloatArray, IntArray
 
-NUM_AHEAD = 32  # systems scored at once where it is known what will be asked
+NUM_AHEAD = 32  # systems scored at once where the next points are known
 
 
 def black_box(
@@ -63,13 +63,13 @@ def may_fit(scorer: Scorer) -> bool:
 
 
 class _Telling:
-    """What an algorithm has been told, beside the bounds of all points of the space."""
+    """The scores that an algorithm has seen, beside the bounds of all points of the space."""
 
     def __init__(self, scorer: Scorer, backend: SearchBackend, lower_bounds: FloatArray) -> None:
         self._scorer, self._backend, self._lower_bounds = scorer, backend, lower_bounds
         self._shape = [len(knob.values) for knob in scorer.question.space.knobs]
         self._known = dict(backend.known)  # and what was scored ahead
-        self._scores: dict[Point, SystemScore] = {}  # of systems that it was told of
+        self._scores: dict[Point, SystemScore] = {}  # of systems that it has seen
         self._open = lower_bounds.copy()  # infinite once a system is scored
         self.scored: dict[Point, Scored] = {}
         self.ahead: Iterator[Point] = iter(())
@@ -100,7 +100,7 @@ class _Telling:
         self._open[self._places(points)] = math.inf
 
     def _score(self, points: list[Point]) -> None:
-        """By itself each, and ahead of those that are not known, where it is known what is asked next."""
+        """By itself each, and ahead of those that are not known, where the next points are known."""
         while any(point not in self._known for point in self._fitting(points)):
             ahead_points = list(islice(self.ahead, NUM_AHEAD)) or points
             wanted = [point for point in self._fitting(ahead_points) if point not in self._known]
@@ -130,7 +130,7 @@ class _Telling:
         return Standing(phase="points", num_done=num_done, num_open=num_most - num_done, loss=loss, bound=bound)
 
     def found(self, census: SearchCounts) -> JointFound | None:
-        """The best that it was told of, with its uneven plans, beside what no system is below."""
+        """The best that it has seen, with its uneven plans, beside what no system is below."""
         if not any(math.isfinite(score.loss) for score in self._scores.values()):
             return None
         scored = sorted(self._scores.values(), key=lambda score: (score.loss, score.point))

@@ -30,8 +30,8 @@ AROUND = ("sram_mib", "sram_bytes_per_clock", "hbm_stacks", "clock_mhz")
 BESIDE_LANES = ("register_bytes_per_lane", "vmem_mib", "vmem_bytes_per_clock")  # what both engines wait for
 TENSOR = ("num_tensor", "num_rows", "num_cols", "dataflow", "core_buffer_kib", *BESIDE_LANES, *AROUND)
 VECTOR = ("num_vector", "num_lanes", *BESIDE_LANES, *AROUND)
-BESIDE = ("num_vector", "num_lanes")  # of a product: as many as fit in a table are told apart
-TABLE_CHIPS = 20_000  # of a table of products with vector cores told apart; some seconds
+BESIDE = ("num_vector", "num_lanes")  # of a product: as many as fit in a table are distinguished
+TABLE_CHIPS = 20_000  # of a table of products by number of vector cores; some seconds
 CHIP_BATCH = 2000
 SORTED_CHIPS = 4 * CHIP_BATCH  # put in the order of their arrays; their costs take some ten MB
 
@@ -101,7 +101,7 @@ class ComputeLowerBounds:
         return found_s.reshape(len(PLACES), self._num_cuts, -1)
 
     def _product_knobs(self) -> tuple[tuple[str, ...], dict[str, float]]:
-        """What is told apart of products, and the most of what is not."""
+        """The knobs that products are distinguished by, and the most of the others."""
         for beside in (BESIDE, BESIDE[:1]):
             names = (*TENSOR[: -len(AROUND)], *beside, *AROUND)
             is_useful = beside == BESIDE or bool((self._values("vmem_mib") > NO_VMEM).any())

@@ -31,7 +31,7 @@ class GradSyncLevels:
     level_s: FloatArray  # plans by cuts
 
     def least_s(self, most: int, last: range) -> FloatArray:
-        """Where no stage holds more than `most` layers, and the last as many as said; infinite where none does."""
+        """Where no stage holds more than `most` layers, and the last as many as given; infinite where none does."""
         is_meant = (self.most <= most) & (self.last >= last[0]) & (self.last <= last[-1])
         return np.asarray(self.level_s[:, is_meant].min(axis=1, initial=np.inf))
 

@@ -80,7 +80,7 @@ Refine = Callable[[Sequence[tuple[SystemScore, float]]], Iterator[RefinedSystem]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchBackend:
-    """Who does the work, remembers it and is told: tasks in order, answers in the same order."""
+    """Who does the work, keeps it and gets reports: tasks in order, answers in the same order."""
 
     score: Score
     refine: Refine

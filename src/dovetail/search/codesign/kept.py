@@ -33,7 +33,7 @@ from dovetail.workload.workload import Workload
 
 
 def question_again(facts: Mapping[str, Any]) -> JointQuestion:
-    """The question that `question_facts` told of; raises where it cannot be put again: a model or chip of a file."""
+    """The question that `question_facts` wrote; raises where it cannot be put again: a model or chip of a file."""
     for kind, registry, names in (
         ("model", models, [str(case["name"]) for case in facts["cases"]]),
         ("chip", chips, [str(facts["base"]["name"])]),
@@ -88,7 +88,7 @@ def _case(facts: Mapping[str, Any]) -> Case:
 
 
 def _plans(written: Mapping[str, Any]) -> PlanSpace:
-    """The space of plans that `question_facts` told of; a field added since is as by default."""
+    """The space of plans that `question_facts` wrote; a field added since is as by default."""
     values: dict[str, Any] = {}
     for name, value in written.items():
         if name == "overlap":

@@ -29,8 +29,8 @@ from dovetail.registry import Registry, holding, named
 from dovetail.workload.graph import BoolArray, FloatArray
 
 Networks = Callable[[Chip, int], Cluster]  # so many devices of a chip, joined
-AS_ASKED = 0  # the code of a network that a program gives with its question
-AS_ASKED_WORD = "given"
+AS_GIVEN = 0  # the code of a network that a program gives with its question
+AS_GIVEN_WORD = "given"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +171,7 @@ for _family, _code, _parts in (
     networks.register(_family)(
         NetworkKind(name=_family, code=_code, summary=_summary, build=on_pod(_family), has_switches=False, parts=_parts)
     )
-POD = "pod"  # the pods that the base stands in, or a torus where nobody built any
+POD = "pod"  # the pods that the base stands in, or a torus where there are none
 
 
 def own_network(name: str, base: Chip) -> str:
@@ -198,12 +198,12 @@ def by_code() -> list[NetworkKind]:
 
 def network_word(code: float) -> str:
     """The name of a network in a column of numbers."""
-    return AS_ASKED_WORD if code == AS_ASKED else network_coded(code).name
+    return AS_GIVEN_WORD if code == AS_GIVEN else network_coded(code).name
 
 
 def network_code(word: str) -> int:
     """The other way round than `network_word`."""
-    return AS_ASKED if word == AS_ASKED_WORD else network_kind(word).code
+    return AS_GIVEN if word == AS_GIVEN_WORD else network_kind(word).code
 
 
 def network_coded(code: float) -> NetworkKind:
@@ -212,12 +212,12 @@ def network_coded(code: float) -> NetworkKind:
 
 
 def parts_of(code: float) -> NetworkParts:
-    return NetworkParts() if code == AS_ASKED else network_coded(code).parts
+    return NetworkParts() if code == AS_GIVEN else network_coded(code).parts
 
 
 def can_be_joined(endpoint: FloatArray, network: FloatArray, *, has_own_switches: bool) -> BoolArray:
-    """Which systems have switches where their endpoint needs some to add; of a network given, as is said."""
+    """Which systems have switches where their endpoint needs some to add; of a network given, as given."""
     with_switches = [kind.code for _, kind in networks.items() if kind.has_switches]
-    with_switches += [AS_ASKED] if has_own_switches else []
+    with_switches += [AS_GIVEN] if has_own_switches else []
     needs = np.array([code for code in np.unique(endpoint) if endpoint_coded(code).is_in_switch])
     return np.asarray(~np.isin(endpoint, needs) | np.isin(network, with_switches))

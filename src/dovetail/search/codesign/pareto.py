@@ -90,7 +90,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParetoBackend:
-    """Who does the work, remembers it and is told: tasks in order, answers in the same order."""
+    """Who does the work, keeps it and gets reports: tasks in order, answers in the same order."""
 
     bound: Callable[[Iterable[tuple[Span, tuple[str, ...]]]], Iterator[tuple[Figures, IntArray]]]
     score: Callable[[Iterable[tuple[Sequence[Point], float]]], Iterator[list[SystemScore]]]

@@ -17,7 +17,7 @@ def by_itself(scorer: Scorer) -> JointFound | None:
 def per_model_best(
     scorer: Scorer, search: Callable[[Scorer], JointFound | None] = by_itself
 ) -> tuple[SystemAnswer, ...]:
-    """Each model's, with its plan, within the same space and limits; asked where they have a system in common."""
+    """Each model's, with its plan, within the same space and limits; searched where they have a system in common."""
     found = []
     for index, case in enumerate(scorer.question.cases):
         alone = scorer.alone(index)

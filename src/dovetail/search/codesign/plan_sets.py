@@ -26,12 +26,12 @@ from dovetail.step.plan_table import PlanContext
 from dovetail.workload.graph import FloatArray, Graph, IntArray
 from dovetail.workload.workload import Workload
 
-FEW_BASES = 512  # base plans of which one table serves for all that is asked
+FEW_BASES = 512  # base plans of which one table serves for every request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unshardable:
-    """A model that no plan of a space cuts for so many devices of a network: what nothing more can be said of."""
+    """A model that no plan of a space cuts for so many devices of a network: it has no score."""
 
     model: str
     num_devices: int
@@ -89,7 +89,7 @@ class PlanSet:
     def some(self, bases: IntArray) -> tuple[ChipFreeCosts, IntArray]:
         """A frame with the plans of at least these base plans, and where the first plan of each stands in it.
 
-        Of few base plans one frame serves for all; of many a frame of those asked for is sooner made.
+        Of few base plans one frame serves for all; of many a frame of the requested ones is sooner made.
         """
         if len(self.bases) <= FEW_BASES:
             return self._every, bases * len(self.policies)

@@ -19,7 +19,7 @@ from dovetail.units import MEBI
 from dovetail.workload.graph import BoolArray
 
 ORDER = ("tp", "cp", "pp", "dp")
-# What a plan may be where nobody says: what training of large models is mostly run with.
+# What a plan may be by default: what training of large models is mostly run with.
 PLANS = PlanSpace(
     tensor_parallel=(1, 2, 4, 8),
     context_parallel=(1,),
@@ -53,7 +53,7 @@ class Preset:
     values: Mapping[str, tuple[int, ...]]
     plans: PlanSpace
     rule: Rule = field(default=everything)
-    die_mm2: float = RETICLE_MM2  # at the most of a die, where nobody says a limit
+    die_mm2: float = RETICLE_MM2  # at the most of a die, where no limit is given
     summary: str = ""
 
 

@@ -1,4 +1,4 @@
-"""What is asked of a joint search: models to train, a space of systems, what they may take, and what is best."""
+"""The question of a joint search: models to train, a space of systems, what they may take, and what is best."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from dovetail.errors import InvalidInput, NotModelled
 from dovetail.hardware.chip import Chip
 from dovetail.hardware.cluster import Cluster
-from dovetail.search.codesign.networks import AS_ASKED, Networks, can_be_joined, network_coded
+from dovetail.search.codesign.networks import AS_GIVEN, Networks, can_be_joined, network_coded
 from dovetail.search.codesign.systems import (
     KNOBS,
     LEAST,
@@ -117,13 +117,13 @@ class JointQuestion:
     def cluster(self, system: Mapping[str, float], chip: Chip | None = None) -> Cluster:
         """A system's devices joined by its network; of another chip where one is given."""
         code = system["network"]
-        build = self.network if code == AS_ASKED else network_coded(code).build
+        build = self.network if code == AS_GIVEN else network_coded(code).build
         return build(system_chip(self.base, system) if chip is None else chip, int(system["num_devices"]))
 
     def is_part(self, systems: Systems) -> BoolArray:
         """Which combinations of knobs are systems: of the rule, with switches that the endpoint needs, and a slice."""
         num_devices = int(systems["num_devices"].max())
-        own = self.network(self.base, num_devices).topology.dimensions if AS_ASKED in systems["network"] else ()
+        own = self.network(self.base, num_devices).topology.dimensions if AS_GIVEN in systems["network"] else ()
         has_own_switches = bool(own) and all(one.can_reduce for one in own)
         found = self.rule(systems) & can_be_joined(
             systems["endpoint"], systems["network"], has_own_switches=has_own_switches
@@ -138,7 +138,7 @@ class JointQuestion:
         A number that none of them joins stays: it is refused where it is built, with the numbers that there are.
         """
         values = {knob.name: knob.values for knob in self.space.knobs}
-        kinds = [code for code in values["network"] if code != AS_ASKED]
+        kinds = [code for code in values["network"] if code != AS_GIVEN]
         found = []
         for count in values["num_devices"] if len(values["network"]) > 1 else ():
             refused = [code for code in kinds if not _joins(network_coded(code).build, self.base, int(count))]
@@ -203,7 +203,7 @@ def _joins(build: Networks, base: Chip, num_devices: int) -> bool:
 def base_budget(base: Chip, space: Space) -> Budget:
     """What the base chip itself takes of every limit, as many devices as the space has at the most.
 
-    Without limit in dollars, where nobody has published the price of a part of its network.
+    Without limit in dollars, where the price of a part of its network is not published.
     """
     [devices] = [knob.values for knob in space.knobs if knob.name == "num_devices"]
     system = base_system(base, int(devices[-1]), space)

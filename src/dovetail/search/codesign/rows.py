@@ -1,4 +1,4 @@
-"""Scores of systems as rows of a store, and back: what a search was told, so that it can go on as if it never ended."""
+"""Scores of systems as rows of a store, and back, so that a search can go on as if it never ended."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dovetail.search.metrics import metrics
 from dovetail.search.mining.identity import digest_of
 from dovetail.search.planners.constraints import EVEN, STAGES
 from dovetail.search.space import Point
-from dovetail.search.study import UNTOLD
+from dovetail.search.study import HIDDEN_PREFIX
 from dovetail.stable_names import StableField, stable_facts, stable_type
 
 MOST_PLANS = 10**12  # style: a bound, beyond any space of plans
@@ -62,16 +62,16 @@ def _case_facts(case: Case) -> dict[str, Any]:
 
 
 def score_names(cases: Sequence[Case]) -> tuple[str, ...]:
-    return ("low", *TAKEN, *(f"{_said(field)} of {case.name}" for case in cases for field in _EVEN))
+    return ("low", *TAKEN, *(f"{_figure_name(field)} of {case.name}" for case in cases for field in _EVEN))
 
 
 def refined_names(cases: Sequence[Case]) -> tuple[str, ...]:
     return ("low", *TAKEN, *(f"{field.stable} of {case.name}" for case in cases for field in _UNEVEN))
 
 
-def _said(field: StableField) -> str:
+def _figure_name(field: StableField) -> str:
     """Which of its plans a case has is a number of ours, to go on from; the row says the plan itself."""
-    return f"{UNTOLD}plan" if field.stable == "plan" else field.stable
+    return f"{HIDDEN_PREFIX}plan" if field.stable == "plan" else field.stable
 
 
 class Rows:

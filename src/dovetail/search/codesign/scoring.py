@@ -12,7 +12,7 @@ from dovetail.hardware.cluster import Cluster
 from dovetail.parallel.plan import Plan
 from dovetail.search.codesign.best_plans import NO_PLAN, BestPlans, Chips, Losses, best_plans
 from dovetail.search.codesign.compute_lower_bounds import ComputeLowerBounds
-from dovetail.search.codesign.networks import AS_ASKED
+from dovetail.search.codesign.networks import AS_GIVEN
 from dovetail.search.codesign.plan_sets import PlanSet, Unshardable, plan_set
 from dovetail.search.codesign.question import NO_PRICE, Budget, JointQuestion, places_of, systems_at
 from dovetail.search.codesign.system_bounds import Bounds
@@ -46,7 +46,7 @@ class CasePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemScore:
-    """What a system comes to: infinite where a case has no plan that fits, or none below what was asked for.
+    """What a system comes to: infinite where a case has no plan that fits, or none below the requested loss.
 
     `low` is a loss that no plans of its cases come below, uneven ones included where a case allows them.
     """
@@ -86,14 +86,14 @@ class Scorer:
         other._lower_bounds = {(0, *key[1:]): bounds for key, bounds in self._lower_bounds.items() if key[0] == case}
         return other
 
-    def plan_set(self, case: int, links: float, num_devices: int, endpoint: int, kind: int = AS_ASKED) -> PlanSet:
+    def plan_set(self, case: int, links: float, num_devices: int, endpoint: int, kind: int = AS_GIVEN) -> PlanSet:
         """Of a case on a network, as `network_of` has it; some plan must cut it for that."""
         found = self.plan_set_or_unshardable(case, links, num_devices, endpoint, kind)
         assert isinstance(found, PlanSet), f"{found} has no plans to score"
         return found
 
     def plan_set_or_unshardable(
-        self, case: int, links: float, num_devices: int, endpoint: int, kind: int = AS_ASKED
+        self, case: int, links: float, num_devices: int, endpoint: int, kind: int = AS_GIVEN
     ) -> PlanSet | Unshardable:
         key = (case, links, num_devices, endpoint, kind)
         if key not in self._plan_sets:
@@ -121,7 +121,7 @@ class Scorer:
         return tuple(plan_set for plan_set in found if isinstance(plan_set, Unshardable))
 
     def _compute_lower_bounds(
-        self, case: int, links: float, num_devices: int, endpoint: int, kind: int = AS_ASKED
+        self, case: int, links: float, num_devices: int, endpoint: int, kind: int = AS_GIVEN
     ) -> ComputeLowerBounds:
         """Whatever links and endpoint: nothing that is computed depends on them, but for plans that a network cuts."""
         key = (case, num_devices, kind)
@@ -285,7 +285,7 @@ class Scorer:
 
 
 def priced(losses: FloatArray) -> FloatArray:
-    """`losses`, once none is of a price that nobody knows."""
+    """`losses`, once none is of an unknown price."""
     if np.isnan(losses).any():
         raise NotModelled(NO_PRICE, "network")
     return losses

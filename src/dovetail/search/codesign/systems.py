@@ -33,7 +33,7 @@ from dovetail.hardware.template import (
     register_bytes_per_lane,
     template_chip,
 )
-from dovetail.search.codesign.networks import AS_ASKED, parts_of
+from dovetail.search.codesign.networks import AS_GIVEN, parts_of
 from dovetail.step.work import ChipRows, chip_rows
 from dovetail.units import GIBI, GIGA, KIBI, MEBI, MEGA, Amount
 from dovetail.workload.graph import BoolArray, FloatArray, IntArray
@@ -53,7 +53,7 @@ LEAST = {
     "vmem_mib": NO_VMEM,
     "vmem_bytes_per_clock": BY_LANES,
     "register_bytes_per_lane": 0.0,
-    "network": float(AS_ASKED),
+    "network": float(AS_GIVEN),
 }
 # Of vector memory, where the base has none to go by: two words of fp32 loaded and one stored, by each lane and clock.
 VMEM_BYTES_PER_LANE = 12.0
@@ -61,7 +61,7 @@ Columns = Mapping[str, FloatArray]
 
 
 def system_of(base: Chip, num_devices: int) -> dict[str, float]:
-    """What `base` is in the knobs' words, for knobs that nobody turns."""
+    """What `base` is in the knobs' words, for knobs that are not turned."""
     cores, memory = design_of(base), base.vector_memory
     return {
         **{name: float(getattr(cores, name)) for name in CORES},
@@ -77,7 +77,7 @@ def system_of(base: Chip, num_devices: int) -> dict[str, float]:
         "clock_mhz": base.clock_hz / MEGA,
         "endpoint": float(base.endpoint_kind.code),
         "link_gb_per_s": base.interconnect_bytes_per_s / GIGA,
-        "network": float(AS_ASKED),
+        "network": float(AS_GIVEN),
         "num_devices": float(num_devices),
     }
 

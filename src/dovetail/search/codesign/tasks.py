@@ -12,11 +12,11 @@ from dovetail.search.codesign.scoring import Scorer, SystemScore
 from dovetail.search.space import Point
 from dovetail.workload.graph import IntArray
 
-_held: list[Scorer] = []  # of the question asked last
+_held: list[Scorer] = []  # of the last question
 
 
 def scorer_of(question: JointQuestion) -> Scorer:
-    """The scorer of a question; the same one as long as nothing else is asked."""
+    """The scorer of a question; the same one until the question changes."""
     if not _held or _held[0].question is not question:
         _held[:] = [Scorer(question)]
     return _held[0]

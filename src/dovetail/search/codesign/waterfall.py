@@ -114,7 +114,7 @@ def waterfall(
 def chance_frac(gain_frac: float, error_frac: float) -> float:
     """That a gain is above 0 where both figures are off by log-normal errors of their own.
 
-    What is mistaken for both alike would cancel; how much that is nobody has measured, so nothing is taken to.
+    An error common to both would cancel; how much of it is common was not measured, so none is taken to be.
     """
     return NormalDist().cdf(math.log1p(gain_frac) / (error_frac * math.sqrt(2)))
 

@@ -27,7 +27,7 @@ def template_names() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFigures:
-    """One job on one chip: its loss and figure by the metric that was asked for, a step, and its energy."""
+    """One job on one chip: its loss and figure by the requested metric, a step, and its energy."""
 
     loss: float
     figure: float

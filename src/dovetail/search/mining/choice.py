@@ -131,7 +131,7 @@ def _chosen(question: Question, designs: list[Design], *, is_pooled: bool) -> As
     if not len(combos):
         raise InvalidInput("no designs keep the limits on the mean; give smaller ones", "tops")
     losses = found.losses(combos, of_stage)
-    best = int(np.flatnonzero(losses <= losses.min() * (1 + SAME_FRAC))[0])  # alike ones come first
+    best = int(np.flatnonzero(losses <= losses.min() * (1 + SAME_FRAC))[0])  # equal ones come first
     return found.assigned(combos[best, of_stage])
 
 
@@ -216,14 +216,14 @@ def read_by(metric: Metric) -> frozenset[str]:
 def first_beaten(columns: FloatArray) -> IntArray:
     """Of each row the first other one that is no greater in any column, as many as there are rows where none is.
 
-    Of rows alike the first beats the others. So among the first n rows those count whose number is n or more.
+    Of equal rows the first beats the others. So among the first n rows those count whose number is n or more.
     """
     num = len(columns)
     no_greater = np.ones((num, num), dtype=np.bool_)
     for column in columns.T:
         no_greater &= column[:, None] <= column
-    is_alike = no_greater & no_greater.T
-    no_greater &= ~is_alike | (np.arange(num)[:, None] < np.arange(num))
+    is_equal = no_greater & no_greater.T
+    no_greater &= ~is_equal | (np.arange(num)[:, None] < np.arange(num))
     return np.where(no_greater.any(axis=0), no_greater.argmax(axis=0), num)
 
 

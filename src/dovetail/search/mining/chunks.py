@@ -1,4 +1,4 @@
-"""Points scored in chunks of one size, whoever scores them, and ahead of the search where its order is known."""
+"""Points scored in chunks of one size, for any number of workers, and ahead of the search where its order is known."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ Score = Callable[[list[Point]], list[Scored]]
 
 @contextmanager
 def scoring(chunks: Chunks, ahead: Iterator[Point]) -> Iterator[Score]:
-    """Scores points that are asked for.
+    """Scores requested points.
 
     Those of `ahead` are expected in that order, and may be scored before: by other workers while a search thinks, or in
-    one chunk with others. Where a search ends before them, nobody hears of them.
+    one chunk with others. Where a search ends before them, they are dropped.
     """
     with closing(chunks(_in_chunks(ahead))) as coming:
         found: dict[Point, Scored] = {}

@@ -23,7 +23,7 @@ _KNOBS = {field.python: field.stable for field in stable_type(Design).fields}  #
 def question_facts(question: Question, metric: str, tasks: Sequence[Task] = ()) -> dict[str, Any]:
     """Plain data that is the same for the same question, whichever algorithm answers it and in whatever order.
 
-    `tasks` are what the jobs were made of, or the one that the job is a stage of, where that is to be told too.
+    `tasks` are what the jobs were made of, or the one that the job is a stage of, where that counts too.
     """
     task_facts = [_task_facts(task, job) for task, job in zip(tasks, question.jobs, strict=False)] or [{}] * len(
         question.jobs

@@ -49,7 +49,7 @@ class Mined:
 
     found: tuple[Scored, ...]  # those within the limits, the best first, each once
     improvements: tuple[Improvement, ...]
-    num_evaluated: int  # different designs asked for, those beyond a limit too
+    num_evaluated: int  # different designs requested, those beyond a limit too
     num_points: int  # of the space
     num_over_limit: int
     num_open: int  # neither scheduled nor shown to be no better
@@ -122,7 +122,7 @@ def _run(search: Search, telling: _Telling, score: Score, num_most: int, watch: 
 
 
 class _Telling:
-    """What a search has been told, beside the bounds of all designs of the space."""
+    """The scores that a search has seen, beside the bounds of all designs of the space."""
 
     def __init__(
         self, question: Question, known: Mapping[Point, Scored], keep: Keep, bounds: Callable[[list[Point]], FloatArray]
@@ -144,7 +144,7 @@ class _Telling:
         return self.improvements[-1].loss if self.improvements else math.inf
 
     def tell(self, points: list[Point], score: Score) -> None:
-        """Scores what is not known, keeps it, and notes every improvement in the order asked."""
+        """Scores what is not known, keeps it, and notes every improvement in the order requested."""
         unknown = [point for point in points if point not in self._known]
         new = score(unknown) if unknown else []
         if new:

@@ -1,4 +1,4 @@
-"""The plan that a chip is mined for, asked of the planner: the best on so many chips of the base, in a torus."""
+"""The plan that a chip is mined for, as the planner chooses it: the best on so many chips of the base, in a torus."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class PlannedTask:
     """A task whose plan the planner chose, and by how much another may be faster at the most.
 
     `kept` says in words what all plans that it chose from had; `unconstrained` is its choice where they need not have
-    several stages, if that was not asked for but follows from asking for designs by stage.
+    several stages, if that was not requested but follows from designs by stage.
     """
 
     task: Task
@@ -99,7 +99,7 @@ def _label(one: Constraint, num_devices: int) -> str:
 
 
 def _space(workload: Workload, constraints: Sequence[Constraint], num_devices: int) -> PlanSpace:
-    """The plans to choose from. Where there are none, it is first said of what a user asked for."""
+    """The plans to choose from. Where there are none, the user's constraints are refused first."""
     graph = workload.training_graph()
     try:
         for wanted in ((), constraints):
@@ -112,14 +112,14 @@ def _space(workload: Workload, constraints: Sequence[Constraint], num_devices: i
 def with_freer(
     found: PlannedTask,
     chip: Chip,
-    asked_constraints: Sequence[Constraint],
+    requested_constraints: Sequence[Constraint],
     constraints: Sequence[Constraint],
     progress: PlanProgress,
 ) -> PlannedTask:
-    """`found` with the choice under `asked_constraints` alone, where `constraints` are more than those."""
-    if tuple(asked_constraints) == tuple(constraints):
+    """`found` with the choice under `requested_constraints` alone, where `constraints` are more than those."""
+    if tuple(requested_constraints) == tuple(constraints):
         return found
-    return replace(found, unconstrained=(replanned(found.task, chip, asked_constraints, progress),))
+    return replace(found, unconstrained=(replanned(found.task, chip, requested_constraints, progress),))
 
 
 def replanned(task: Task, chip: Chip, constraints: Sequence[Constraint], progress: PlanProgress) -> Replanned:
@@ -137,6 +137,6 @@ def replanned(task: Task, chip: Chip, constraints: Sequence[Constraint], progres
 
 
 def _with_plain(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
-    """`constraints`, and a chunk a stage unless they say something of it: what cannot be mined is then told as such."""
+    """`constraints`, and one chunk per stage unless they decide it: what cannot be mined is then refused as such."""
     keys = {one.key for one in constraints}
     return tuple(constraints) if PLAIN.key in keys else (*constraints, PLAIN)

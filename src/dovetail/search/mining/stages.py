@@ -39,7 +39,7 @@ Searched = Callable[[Question, Algorithm, Known], tuple[Mined, ...]]  # none whe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """Stages alike: their design, what a microbatch takes on the best design for all, and how sure its list is."""
+    """Equal stages: their design, what a microbatch takes on the best design for all, and how sure its list is."""
 
     stages: tuple[int, ...]
     chosen: StageDesign
