@@ -32,7 +32,7 @@ Log = Callable[[str], None]
 class Fit:
     """What a fit changed, and its mean error before, after, and on rows left out of it in turn.
 
-    Where rows left out are foretold no better than before, nothing is changed: what a fit gains on its own rows is
+    Where rows left out are predicted no better than before, nothing is changed: what a fit gains on its own rows is
     noise then.
     """
 

@@ -70,7 +70,7 @@ def write_tables(files: ResultFiles, text: str, beside: Mapping[str, str]) -> No
 
 
 def check_links(files: ResultFiles, graph: LinkGraph) -> None:
-    """Raises where a table of links would be longer than anybody reads."""
+    """Raises where a table of links would be too long to read."""
     from dovetail.report.links import MAX_LINKS, num_links
 
     count = num_links(graph, files.devices) if files.csv else 0

@@ -1,4 +1,4 @@
-"""Model files: a model as it was captured, in JSON, with its format and version; read as anybody's file is."""
+"""Model files: a model as it was captured, in JSON, with its format and version; read as any user's file is."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def read_captured(path: str | PathLike[str]) -> Captured:
 
 
 def captured_of(entry: Entry) -> Captured:
-    """The model of a file's text, which may be anybody's: every part is checked, and that its graph can be laid out."""
+    """The model of a file's text, from any source: every part is checked, and that its graph can be laid out."""
     _check_head(entry)
     inside = entry.child("captured")
     try:

@@ -131,7 +131,7 @@ def _with_floats(given: Any) -> Any:
 
 
 def _check_depth(config: Mapping[str, Any], where: str) -> None:
-    """Raises where more layers are to be built, one by one, than anybody would wait for."""
+    """Raises where more layers are to be built, one by one, than is practical."""
     for key, given in config.items():
         if isinstance(given, Mapping):
             _check_depth(given, where)  # of its text or image part

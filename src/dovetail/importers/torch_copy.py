@@ -38,7 +38,7 @@ def meta_copy(model: torch.nn.Module) -> torch.nn.Module:
     with _Emptied():
         try:
             return copy.deepcopy(model, dict(memo))
-        except Exception:  # a lock, a file or a generator: anybody's __deepcopy__ may raise anything
+        except Exception:  # a lock, a file or a generator: a user's __deepcopy__ may raise anything
             shared = memo | _uncopied(model, memo)
         try:
             return copy.deepcopy(model, shared)

@@ -41,22 +41,22 @@ def test_while_stages_are_cut_the_bar_shows_what_is_left_and_the_gap(name, usd):
     show = _shown(bar, objectives[name], usd)
     show(3, 7, Tally(num_plans=100), 2.0 * usd)
     assert (bar.told["completed"], bar.told["total"]) == (3, 7)
-    assert "best 2" in bar.told["said"]
-    assert "gap" not in bar.told["said"]
+    assert "best 2" in bar.told["status"]
+    assert "gap" not in bar.told["status"]
     show(16, 40, Tally(num_plans=100), 2.0 * usd, 1.9)
     assert (bar.told["completed"], bar.told["total"]) == (16, 40)
-    assert "cutting stages, gap 5.00 %" in bar.told["said"]
+    assert "cutting stages, gap 5.00 %" in bar.told["status"]
 
 
 def test_nothing_is_said_not_to_fit_before_anything_was_timed():
     bar = Bar()
     show = _shown(bar, objectives["time"], 1.0)
     show(1, 7, Tally(num_plans=100), float("inf"))
-    assert "bounding" in bar.told["said"]
+    assert "bounding" in bar.told["status"]
     show(7, 7, Tally(num_plans=100, num_evaluated=5), float("inf"))
-    assert "nothing fits yet" in bar.told["said"]
+    assert "nothing fits yet" in bar.told["status"]
     show(0, 40, Tally(num_plans=100), float("inf"), 1.5)
-    assert bar.told["said"] == "nothing fits yet; cutting stages"
+    assert bar.told["status"] == "nothing fits yet; cutting stages"
 
 
 def test_the_bar_of_a_search_for_a_chip_shows_the_best_the_bound_and_what_is_open():
@@ -67,11 +67,11 @@ def test_the_bar_of_a_search_for_a_chip_shows_the_best_the_bound_and_what_is_ope
         shown(mining_progress(now, "tpuv2-like", 60))
 
     show(Standing(num_evaluated=8, loss=float("inf"), bound=0.2, num_open=100))
-    assert "tpuv2-like" not in bar.told["said"]
+    assert "tpuv2-like" not in bar.told["status"]
     show(Standing(num_evaluated=16, loss=0.5, bound=0.4, num_open=24))
     assert (bar.told["completed"], bar.told["total"]) == (16, 40)
-    assert "16 designs; 2.000x tpuv2-like, at most 2.500x; " in bar.told["said"]
-    assert bar.told["said"].endswith("/s")
+    assert "16 designs; 2.000x tpuv2-like, at most 2.500x; " in bar.told["status"]
+    assert bar.told["status"].endswith("/s")
     show(Standing(num_evaluated=20, loss=0.5, bound=0.4, num_open=1000))
     assert bar.told["total"] == 60  # no more are looked at
 
@@ -80,7 +80,7 @@ def test_the_bar_of_a_front_has_no_pace_as_bounding_and_scoring_are_not_alike():
     bar = Bar()
     show = _shown_systems(bar, has_pace=False)
     show(front_progress(FrontStanding(num_points=100, num_bounded=100, num_open=20, num_scored=30, num_front=7)))
-    assert bar.told == {"completed": 180, "total": 200, "said": "30 scored, 7 on the front, 20 open"}
+    assert bar.told == {"completed": 180, "total": 200, "status": "30 scored, 7 on the front, 20 open"}
 
 
 def test_an_interrupt_is_met_by_the_last_to_ask_and_then_as_before():
@@ -122,12 +122,12 @@ def test_the_bar_of_a_study_counts_what_is_done_and_says_what_runs():
     bar = Bar()
     show = _shown_steps(bar, ["resnet-18", "bert-base"])
     show("resnet-18: proven best")
-    assert bar.told == {"completed": 0, "said": "resnet-18: proven best"}
+    assert bar.told == {"completed": 0, "status": "resnet-18: proven best"}
     show("bert-base: proven best")
     assert bar.told["completed"] == 1
     show("one chip for all models")
     show("bert-base: chips by stage, mosaic")
-    assert bar.told == {"completed": 2, "said": "bert-base: chips by stage, mosaic"}
+    assert bar.told == {"completed": 2, "status": "bert-base: chips by stage, mosaic"}
 
 
 class TerminalContext(io.StringIO):

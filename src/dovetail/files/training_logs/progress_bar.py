@@ -59,7 +59,7 @@ class BarSteps:
 
 
 def take_windows(draft: Draft, bars: BarSteps, taken: int) -> int:
-    """Tells the draft of windows that it has not heard of; how many it has heard of now."""
+    """Adds windows that the draft does not have yet; returns how many it has now."""
     for line, step, step_s, num_steps in bars.windows[taken:]:
         draft.took(line, step, {"step_s": step_s}, num_steps=num_steps)
     return len(bars.windows)

@@ -1,4 +1,4 @@
-"""Everyone to everyone at once: one latency; ports and links decide how long the rest takes."""
+"""Every rank to every rank at once: one latency; ports and links decide how long the rest takes."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def direct(ask: Ask) -> Schedule:
         return from_broadcast(ask, [(level,)])
     if ask.collective not in (*GATHERS, "all-to-all"):
         raise not_modelled(ask, "direct")
-    everyone = Level(rounds=Repeated(num_bytes=part, num_rounds=n - 1))
-    return ((everyone,),) if ask.collective == "all-to-all" else from_gather(ask, [(everyone,)])
+    exchange = Level(rounds=Repeated(num_bytes=part, num_rounds=n - 1))
+    return ((exchange,),) if ask.collective == "all-to-all" else from_gather(ask, [(exchange,)])
