@@ -14,7 +14,7 @@ from urllib.parse import quote
 from nicegui import ui
 from nicegui.element import Element
 
-from dovetail.report.charts.chart import HIGH_PX, Chart, box_style
+from dovetail.report.charts.chart import HIGH_PX, WIDE, Chart, box_style
 from dovetail.report.charts.themes import Mode, themed
 from dovetail.report.page import Section
 from dovetail.report.page_tables import table_html
@@ -191,7 +191,9 @@ def show_chart(chart: Chart, mode: Mode, *, is_whole: bool = True) -> ui.plotly:
 
     One that still changes is not whole: it has its title alone.
     """
-    with box("chart-box", "figure", aria_label=chart.alt):
+    is_wide = chart.figure["layout"].get("meta") == WIDE
+    scrolled = {"tabindex": "0"} if is_wide else {}  # what scrolls can be reached by keyboard
+    with box("chart-box sideways" if is_wide else "chart-box", "figure", aria_label=chart.alt, **scrolled):
         words(chart.title, "h3")
         found = ui.plotly(drawn(chart, mode)).classes("w-full plot").style(box_style(chart.figure))
         found.props["role"] = "img"

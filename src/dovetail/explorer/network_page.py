@@ -13,7 +13,7 @@ from dovetail.explorer.catalogue import named
 from dovetail.explorer.elements import box, choice_field, options_html, show_chart, text_field, words
 from dovetail.explorer.frame import PageFrame, Site
 from dovetail.explorer.live import Live
-from dovetail.explorer.networking import ALL, ASKED, Collective, NetworkShown, network_shown
+from dovetail.explorer.networking import ASKED, Collective, NetworkShown, network_shown
 from dovetail.explorer.state import Session, session_of, understood
 from dovetail.explorer.summary import Strip
 
@@ -89,8 +89,7 @@ class NetworkView:
         found, mode = self._found, self.frame.mode
         if found is None:
             return
-        options = [(ALL, "the whole network"), *named(found.dimensions)]
-        self._over.content = options_html({"": options}, self._asked.over)
+        self._over.content = options_html({"": found.overs}, found.over)
         self._step.clear()
         with self._step:
             for chart in found.step:

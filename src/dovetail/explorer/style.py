@@ -187,6 +187,7 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 }}
 @media (max-width: 40rem) {{
   .plot {{ height: calc(var(--high) + var(--legend)); }}
+  .sideways {{ overflow-x: auto; }} .sideways .plot {{ min-width: 45rem; height: var(--high); }}
   .cards {{ grid-template-columns: 1fr 1fr; }} .cards > div {{ grid-column: span 1; }}
   .second .cards > [data-key=limit] {{ grid-column: span 2; }}
   .cards [data-key=step] strong, .cards [data-key=memory] strong {{ font-size: 1.35rem; }}

@@ -50,7 +50,8 @@ def test_a_design_of_a_search_is_drawn_with_its_gain_by_part():
 
 def test_a_network_is_drawn_with_its_load_and_a_collective_chunk_by_chunk():
     found = network_shown(SMALL, Collective(size="16 MiB", over="nvlink"))
-    assert found.dimensions == ("nvlink", "infiniband")
+    assert [name for name, _ in found.overs] == ["all", "nvlink", "infiniband"]
+    assert found.over == "nvlink"
     assert {chart.name for chart in found.step} >= {"network-use"}
     assert len(found.collective) >= 2
     assert "all-reduce of 16.0 MiB on 8 devices over nvlink takes" in found.said
@@ -73,7 +74,7 @@ def test_the_networks_of_several_pools_are_drawn_and_a_collective_stays_within_o
         plan="{tp: 8, pp: 3, sp: true}",
     )
     found = network_shown(mixed, Collective(size="16 MiB"))
-    assert found.dimensions == ("dgx-h100", "dgx-a100")
+    assert (found.overs, found.over) == ((("dgx-h100", "dgx-h100"), ("dgx-a100", "dgx-a100")), "dgx-h100")
     assert {chart.name for chart in found.step} == {"topology", "network-use"}
     assert "on 16 devices" in found.said
     assert "within one pool, here dgx-h100" in found.note
