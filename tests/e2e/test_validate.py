@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -257,6 +258,9 @@ def in_brief(monkeypatch):
     operations = [replace(one, num_runs=1) for one in appraised.OPERATIONS]
     monkeypatch.setattr(appraised, "appraised", lambda context: appraise(context, operations))
     monkeypatch.setattr(designing, "question", lambda **_: small)
+    searched = cache(designing.searched)  # which speeds and gaps ask for three times
+    for module in (designing, proofs):
+        monkeypatch.setattr(module, "searched", searched)
     monkeypatch.setattr(proofs, "LIMIT_S", 1.0)
 
 
