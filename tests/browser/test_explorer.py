@@ -78,7 +78,7 @@ def test_a_newcomer_sees_plan_time_memory_and_limit_and_opens_every_tab(server: 
     assert re.fullmatch(r"[\d.]+ (s|ms)", planned(page))
     expect(page.locator("#result h2")).to_have_text("llama3-8b on 64 x h100-sxm")
     for key in ("step", "memory"):
-        expect(page.locator(f'[data-key="{key}"] .interval')).to_contain_text("in 9 of 10 runs")
+        expect(page.locator(f'[data-key="{key}"] .interval')).to_contain_text("in nine of ten runs")
     fold = page.evaluate("innerHeight")
     for part in ('[data-key="step"]', '[data-key="memory"]', '[data-key="limit"]', ".chips", ".stages"):
         assert page.locator(part).bounding_box()["y"] < fold, f"{part} is below the fold"  # type: ignore[index]
@@ -268,7 +268,7 @@ def test_named_designs_stand_side_by_side_and_one_is_the_reference(server: Serve
     heads = [table.locator("thead th").nth(place).bounding_box() for place in range(1, 4)]
     assert all(head is not None and head["width"] > 250 and head["x"] + head["width"] <= 1440 for head in heads)
     assert "%" in table.locator("tr", has_text="Step time").inner_text()
-    assert "in 9 of 10 runs" in table.locator("tr", has_text="Step time").inner_text()
+    assert "in nine of ten runs" in table.locator("tr", has_text="Step time").inner_text()
     differing = table.locator("tbody").nth(1).locator("tr")
     expect(differing).to_have_count(2)  # the heading, and HBM bandwidth alone
     expect(page.locator("figure .main-svg").first).to_be_visible()

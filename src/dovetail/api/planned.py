@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
+from dovetail.accuracy.evidence import GIVEN, Selection
 from dovetail.accuracy.memory_margin import FIT_PROBABILITY, check_probability, fit_probability, memory_spread
-from dovetail.accuracy.recipes import nearest_recipe
+from dovetail.accuracy.recipes import near_recipes
 from dovetail.api.answer import Answer
 from dovetail.api.arguments import entry_named
 from dovetail.api.jobs import JobRequest, decisions_of, open_job_of, placed_in
@@ -24,6 +25,7 @@ from dovetail.files.plan_space import decided_choice, fixed_by, forbidden_by
 from dovetail.files.plan_text import plan_text
 from dovetail.files.residuals import load_published, load_residuals
 from dovetail.files.written import write_file
+from dovetail.hardware.chip import HEADROOM_TO_FIT
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster, devices_label
 from dovetail.parallel.plan import Plan
@@ -37,6 +39,7 @@ from dovetail.report.launchers.runnable_spaces import frameworks_for, runnable_s
 from dovetail.report.page import Page
 from dovetail.report.plain import Record
 from dovetail.report.planned import PlanReportContext, nothing_sentence, of_best, planned_figures, sentence
+from dovetail.report.ranked import selection_of_best
 from dovetail.report.table import Table
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.candidates import Candidate, Tally
@@ -46,7 +49,7 @@ from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.planners.planner import PlanSearchResult, search_plans
 from dovetail.search.planners.pools import search_plans_on_pools
 from dovetail.search.planners.quantiles import MEDIAN, Quantile, search_by_quantile
-from dovetail.search.planners.ranking import Choice, NothingFits, Question, Ranked, choice, cluster_usd
+from dovetail.search.planners.ranking import NUM_COMPARED, Choice, NothingFits, Question, Ranked, choice, cluster_usd
 from dovetail.search.planners.runnable_plans import RunnableSpace, search_runnable_plans
 
 PLAN_FILE = "plan.yaml"  # in the commands that are shown, where none was written
@@ -73,7 +76,8 @@ class Planning(Answer):
         """A step by the best plan; by the one that needs least memory, where none fits."""
         found = self.outcome.best if isinstance(self.outcome, Choice) else self.outcome.least
         budget = self.report_context.budget
-        return Simulation(outcome=found, name=self.job.name, budget=budget, call=f"{self.call}.best")
+        call, selection = f"{self.call}.best", selection_among(self.outcome)
+        return Simulation(outcome=found, name=self.job.name, budget=budget, call=call, selection=selection)
 
     @property
     def plan(self) -> Plan:
@@ -147,7 +151,7 @@ def planned(request: PlanRequest, context: SearchContext, plan_file: str = "") -
         budget=budget_of(request.tokens, request.price, job),
         framework=_framework_label(request),
         bests=bests,
-        near=nearest_recipe(job.workload, job.cluster, load_published(), load_residuals()),
+        near=near_recipes(job.workload, job.cluster, load_published(), load_residuals()),
     )
     return Planning(
         outcome=found,
@@ -168,6 +172,11 @@ def best_plan(
     return Job(workload=job.workload, cluster=job.cluster, plan=best.plan, name=job.name), found
 
 
+def selection_among(found: Choice | NothingFits) -> Selection:
+    """What the best plan was chosen among, by errors on published runs."""
+    return selection_of_best(found, load_residuals()) if isinstance(found, Choice) else GIVEN
+
+
 def _found(
     job_request: JobRequest, request: PlanRequest, context: SearchContext, history: list[Mark]
 ) -> tuple[OpenJob, tuple[str, ...], Choice | NothingFits]:
@@ -178,10 +187,11 @@ def _found(
     with countable(), placed_in(job_request.spec):
         question = question_of(job, request)
         if framework:
-            kept, result = _kept_to(framework, version, question, request, context, history, request.top)
-            return job, notes, choice(kept, result)
+            num_best = max(request.top, NUM_COMPARED)
+            kept, result = _kept_to(framework, version, question, request, context, history, num_best)
+            return job, notes, choice(kept, result, request.top)
         question = replace(question, cluster=_with_margin(job.cluster, framework_of(job.cluster), request))
-        return job, notes, choice(question, _searched(question, request, context, history))
+        return job, notes, choice(question, _searched(question, request, context, history), request.top)
 
 
 def _with_margin(cluster: AnyCluster, framework: str, request: PlanRequest) -> AnyCluster:
@@ -202,7 +212,7 @@ def _with_margin(cluster: AnyCluster, framework: str, request: PlanRequest) -> A
         chip = pool.chip
         if chip.is_headroom_given or headroom_frac <= chip.hbm_reserve_frac:
             return pool
-        return pool.with_headroom(headroom_frac, f"so that plans fit with {100 * wanted:g} %")
+        return pool.with_headroom(headroom_frac, f"{HEADROOM_TO_FIT} {100 * wanted:g} %")
 
     if isinstance(cluster, HeterogeneousCluster):
         return replace(cluster, pools=tuple(map(with_margin, cluster.pools)))
@@ -408,7 +418,7 @@ def _searched(
     question: Question, request: PlanRequest, context: SearchContext, history: list[Mark]
 ) -> PlanSearchResult:
     objective, cluster, is_even_only = question.objective, question.cluster, are_stages_even(question.constraints)
-    usd = cluster_usd(cluster, objective)
+    usd, num_best = cluster_usd(cluster, objective), max(request.top, NUM_COMPARED)
     if isinstance(cluster, HeterogeneousCluster) and is_even_only:
         rule = "on a cluster of several pools stages hold as many layers as their chips are fast"
         raise InvalidInput(f"{rule}; leave uneven ones allowed", "stages")
@@ -422,7 +432,7 @@ def _searched(
                     cluster,
                     space,
                     objective,
-                    num_best=request.top,
+                    num_best=num_best,
                     cluster_usd=usd,
                     progress=progress,
                     num_refined=request.limit,
@@ -432,14 +442,14 @@ def _searched(
                 cluster,
                 space,
                 objective,
-                num_best=request.top,
+                num_best=num_best,
                 cluster_usd=usd,
                 progress=progress,
                 is_even_only=is_even_only,
                 num_refined=request.limit,
             )
 
-        return search_by_quantile(question.quantile, question.workload, cluster, question.space, request.top, searched)
+        return search_by_quantile(question.quantile, question.workload, cluster, question.space, num_best, searched)
 
 
 def _runnable(found: Choice | NothingFits, job: OpenJob, request: PlanRequest) -> tuple[tuple[Runnable, ...], ...]:

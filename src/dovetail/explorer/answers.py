@@ -6,10 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
+from dovetail.accuracy.evidence import GIVEN, Selection
 from dovetail.accuracy.residuals import Residual
 from dovetail.api.jobs import JobRequest, open_job_of
 from dovetail.api.launched import launched
-from dovetail.api.planned import best_plan, framework_bests
+from dovetail.api.planned import best_plan, framework_bests, selection_among
 from dovetail.api.progress import Progress, Tell
 from dovetail.api.requests.jobs import LaunchRequest, PlanRequest
 from dovetail.api.search_context import CallContext
@@ -68,6 +69,7 @@ class Found:
 
     plan: str
     said: str
+    selection: Selection = GIVEN
     gap_frac: float = 0.0
     alternatives: tuple[Alternative, ...] = ()
     charts: tuple[Chart, ...] = ()
@@ -210,6 +212,7 @@ def found_for_state(state: State, tell: Tell | None = None, objective: str = DEF
     return Found(
         plan=plan_text(best.plan),
         said=f"Best of {answer.tally.num_plans:,} plans, {gap}.",
+        selection=selection_among(answer),
         gap_frac=answer.gap_frac,
         alternatives=tuple(_alternative(answer, one, residuals) for one in answer.ranking),
         charts=plans_scatter(answer, residuals),
@@ -307,7 +310,7 @@ def launch_of_state(state: State, framework: str) -> LaunchText:
 
 def page_of_state(state: State) -> Page:
     """Everything there is to say of the state's plan, as a page that is kept says it."""
-    return outcome_page(result_of_state(state), residuals=load_residuals())
+    return outcome_page(result_of_state(state), residuals=load_residuals(), selection=state.selection)
 
 
 def _no_progress(_: Progress) -> None:

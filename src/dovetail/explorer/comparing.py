@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dovetail.accuracy.chance import Predicted, chance_shorter_frac
+from dovetail.accuracy.evidence import GIVEN, Selection
 from dovetail.errors import DovetailError
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.explorer.answers import figures_of_job, prepared, result_of
@@ -67,16 +68,20 @@ class _Design:
 
     facts: dict[str, str]
     result: Outcome | Infeasible | Refused
+    selection: Selection = GIVEN
 
     @property
     def measures(self) -> Measures:
-        return () if isinstance(self.result, Refused) else measures_of(self.result)
+        return () if isinstance(self.result, Refused) else measures_of(self.result, self.selection)
 
 
 def compared(pins: Sequence[State]) -> Compared:
     """A column for each design; what is wrong with one stands in its column."""
     designs, names = [_design(pin) for pin in pins], names_of(pins)
-    jobs = [ComparedJob(settings=(("job", name),), result=one.result) for name, one in zip(names, designs, strict=True)]
+    jobs = [
+        ComparedJob(settings=(("job", name),), result=one.result, selection=one.selection)
+        for name, one in zip(names, designs, strict=True)
+    ]
     return Compared(
         names=names,
         figures=(*_figure_rows(designs), *_chances(designs)),
@@ -109,7 +114,7 @@ def _design(state: State) -> _Design:
     for figure in figures_of_job(job):
         factor = state.factors.get(figure.key, 1.0)
         facts[figure.label] = figure_label(figure.value * factor, figure.unit)
-    return _Design(facts=facts, result=result)
+    return _Design(facts=facts, result=result, selection=state.selection)
 
 
 def _fact_rows(designs: Sequence[_Design]) -> tuple[Row, ...]:

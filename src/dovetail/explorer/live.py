@@ -107,7 +107,7 @@ class Live:
             if found is None:
                 return
             self.found, self.found_of, self.found_state = found, self.state.key, self.state
-            self.session = replace(self.session, state=self.state.with_plan(found.plan))
+            self.session = replace(self.session, state=self.state.with_plan(found.plan, found.selection))
         now = workers.known(f"figures True {self.state.key}")
         if now is not None and not self.session.reference:
             self.shown, self.shown_of = now, self.state
@@ -157,6 +157,8 @@ class Live:
 
     async def _use(self, state: State) -> None:
         self._compare_with_planned()
+        if self.found is not None and self.found.plan == state.plan:  # back to what the search chose
+            state = state.with_plan(state.plan, self.found.selection)
         self.session = replace(self.session, state=replace(state, name=""))
         self._is_new = True
         await self._changed()
@@ -235,7 +237,7 @@ class Live:
 
     async def _planned(self) -> None:
         self._number += 1
-        number, asked = self._number, replace(self.state, plan="")
+        number, asked = self._number, self.state.with_plan("")
         self._site.workers.leave_all(self.asker)
         workers, key = self._site.workers, f"plan {asked.key}"
         what = f"{self.job.workload.model.name} on {devices_label(self.job.cluster)}" if self.job is not None else ""
@@ -256,7 +258,7 @@ class Live:
             raise
         if number == self._number:
             self.busy, self.found, self.found_of, self.found_state = None, found, asked.key, asked
-            self.session = replace(self.session, state=self.state.with_plan(found.plan))
+            self.session = replace(self.session, state=self.state.with_plan(found.plan, found.selection))
             await self._settled()
 
     def _progress(self, key: str) -> Callable[[Progress], None]:

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from html import escape
 
+from dovetail.accuracy.evidence import Selection
 from dovetail.errors import DovetailError
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.explorer.answers import Prepared, edited_plan, prepared, result_of
@@ -102,7 +103,7 @@ def shown(state: State, has_limit: bool = False) -> Shown:
     what = f"{result.workload.model.name} on {devices_label(result.cluster)}"
     return Shown(
         title=what,
-        measures=measures_of(result),
+        measures=measures_of(result, state.selection),
         chips=plan_chips(result.plan, result),
         stages=stage_boxes(result),
         copies=_copies(result.plan),
@@ -239,7 +240,9 @@ def sections(state: State, tab: str) -> tuple[Section, ...]:
     result = result_of(_prepared(state), state)
     if isinstance(result, Infeasible):
         return outcome_page(result, residuals=load_residuals()).sections
-    return {"timeline": _timeline, "time": _where, "report": _report}[tab](result)
+    if tab == "report":
+        return _report(result, state.selection)
+    return {"timeline": _timeline, "time": _where}[tab](result)
 
 
 def _timeline(outcome: Outcome) -> tuple[Section, ...]:
@@ -260,9 +263,9 @@ def _where(outcome: Outcome) -> tuple[Section, ...]:
     )
 
 
-def _report(outcome: Outcome) -> tuple[Section, ...]:
+def _report(outcome: Outcome, selection: Selection) -> tuple[Section, ...]:
     charted = ("Where the time goes", "What limits it, and what more would buy", "The pipeline", "The operators")
-    page = outcome_page(outcome, residuals=load_residuals())
+    page = outcome_page(outcome, residuals=load_residuals(), selection=selection)
     return tuple(one for one in page.sections if one.title not in charted)
 
 

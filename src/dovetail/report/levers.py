@@ -9,7 +9,7 @@ from dovetail.hardware.heterogeneous import chip_names
 from dovetail.parallel.levers import Lever
 from dovetail.parallel.pools import pool_of_stage
 from dovetail.report.figures import Entry, Figure, FigureList, Part, Phrase, TextOnly, labelled, phrase
-from dovetail.report.memory import visible_label
+from dovetail.report.memory import fit_phrase, usable_phrase
 from dovetail.units import format_bytes, format_s
 
 MAX_LEVERS = 8
@@ -34,14 +34,15 @@ def excess_rows(result: Infeasible, within: str = "") -> tuple[Entry, ...]:
     fullest = Figure(f"{within}stage", stage, str(stage))
     shorter = 0 if is_host else shorter_seq(result)
     return (
+        *((fit_phrase(result, within), usable_phrase(result, within)) if is_host else ()),
         Figure(f"{within}exceeded_memory", "host" if is_host else "device"),
         fullest,
         phrase("{} on the host for a device", need, label="need")
         if is_host
-        else phrase("{} on a device of stage {}", need, fullest, label="need"),
+        else phrase("{} on a device of stage {}; {}", need, fullest, fit_phrase(result, within), label="need"),
         phrase("{}, a device's share of the host's memory", limit, label="limit")
         if is_host
-        else phrase("{} usable{} on {}", limit, TextOnly("visible_bytes", visible_label(chip)), named, label="limit"),
+        else phrase("{} usable on {}, {}", limit, named, usable_phrase(result, within), label="limit"),
         Figure(f"{within}excess_bytes", need_bytes - limit_bytes, format_bytes(need_bytes - limit_bytes), "excess"),
         phrase("{}", _first_way_out(result, within), label="would fit"),
         phrase(

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 
 from dovetail import __version__
-from dovetail.accuracy.chance import Selection
-from dovetail.accuracy.evidence import WELL_KNOWN_FRAC, Interval, interval_of
+from dovetail.accuracy.evidence import GIVEN, WELL_KNOWN_FRAC, Interval, format_bounds, interval_of
 from dovetail.accuracy.recipes import NOTHING_NEAR, Near
 from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Infeasible, Outcome
@@ -29,7 +28,7 @@ from dovetail.report.figures import (
     under,
 )
 from dovetail.report.goodput import NO_BUDGET, Budget
-from dovetail.report.labels import counted, in_a_row, number, percent, plan_in_brief
+from dovetail.report.labels import counted, in_a_row, likely, number, percent, plan_in_brief
 from dovetail.report.launchers.framework_bests import FrameworkBest, framework_list
 from dovetail.report.launchers.runnable import Runnable, runnable_notes
 from dovetail.report.levers import excess_rows, levers_list
@@ -74,7 +73,8 @@ def planned_figures(
     """Everything known of what was found, the answer first; `by_place` is who can run each plan of the ranking."""
     if isinstance(found, NothingFits):
         return _nothing_figures(found, context)
-    head, *rest = outcome_figures(found.best, context.name, context.residuals, context.budget)
+    selection = selection_of_best(found, context.residuals) if context.residuals else GIVEN
+    head, *rest = outcome_figures(found.best, context.name, context.residuals, context.budget, selection)
     looked_at = (*chance_notes(found, context.residuals), *notes(found, by_place), *context.notes)
     commands = list(context.commands)
     lines = (line for command in context.commands for line in _pasted(command))
@@ -177,19 +177,17 @@ def sentence(found: Choice, residuals: Sequence[Residual] = ()) -> str:
     return best + "".join(_beside_own(one, found, residuals) for one in own)
 
 
-def selected_interval(found: Choice, residuals: Sequence[Residual]) -> tuple[Interval, Selection]:
-    """Where the best plan's time lies, its upper end longer for having been chosen; and what it was chosen among."""
-    best = found.best
-    interval = interval_of(best.workload, best.cluster, best.plan, float(best.step.step_s), residuals)
-    selection = selection_of_best(found, residuals)
-    return replace(interval, upper_s=interval.upper_s * (1 + selection.shift_frac)), selection
+def selected_interval(found: Choice, residuals: Sequence[Residual]) -> Interval:
+    """Where the best plan's time lies, its upper end longer for having been chosen."""
+    best, selection = found.best, selection_of_best(found, residuals)
+    return interval_of(best.workload, best.cluster, best.plan, float(best.step.step_s), residuals, selection)
 
 
 def _selection_record(found: Choice, residuals: Sequence[Residual]) -> Iterator[Figure]:
     if residuals:
-        interval, selection = selected_interval(found, residuals)
-        yield Figure("selection.num_near", selection.num_near)
-        yield Figure("selection.shift_frac", selection.shift_frac)
+        interval = selected_interval(found, residuals)
+        yield Figure("selection.num_near", interval.selection.num_near)
+        yield Figure("selection.shift_frac", interval.selection.shift_frac)
         yield Figure("selection.lower_s", interval.lower_s)
         yield Figure("selection.upper_s", interval.upper_s)
 
@@ -199,10 +197,10 @@ def _step_label(found: Choice, residuals: Sequence[Residual]) -> str:
     step_s = float(found.best.step.step_s)
     if not residuals:
         return f"{format_s(step_s)} per step"
-    interval, _ = selected_interval(found, residuals)
+    interval = selected_interval(found, residuals)
     is_known_well = interval.upper_s <= (1 + WELL_KNOWN_FRAC) * step_s
     about, between = format_rounded_s(step_s, 3 if is_known_well else 2), interval.bounds
-    return f"about {about} per step ({between} in nine of ten cases)"
+    return f"about {about} per step ({between} in nine of ten runs)"
 
 
 def _beside_own(own: Ranked, found: Choice, residuals: Sequence[Residual]) -> str:
@@ -214,7 +212,7 @@ def _beside_own(own: Ranked, found: Choice, residuals: Sequence[Residual]) -> st
         if probability is None:
             return f"; your own plan is {percent(over_frac)} behind it"
         behind = percent(over_frac, 0 if over_frac >= WHOLE_FRAC else 1)
-        return f"; your own plan is {behind} behind it, and truly slower with a probability of {probability:.2f}"
+        return f"; your own plan is {behind} behind it, and truly slower with {likely(probability)}"
     ahead = f"; your own plan is {percent(-own.over_best_frac)} ahead of it"
     if own not in found.missed:
         return f"{ahead}, by choices outside of the space"
@@ -266,14 +264,26 @@ def proof(found: Choice) -> tuple[Phrase, ...]:
 
 def chance_notes(found: Choice, residuals: Sequence[Residual]) -> Iterator[str]:
     """How likely the best plan truly beats the one behind it: what is optimal in the model need not be in the world."""
-    if residuals and (selection := selected_interval(found, residuals)[1]).num_near > 1:
-        near = f"chosen among {selection.num_near} plans within our error of each other"
-        yield f"{near}, so the upper end of its interval is taken {percent(selection.shift_frac, 0)} longer"
     yield from _quantile_notes(found)
     behind = next((one for one in found.ranking if one.breakdown and not one.is_given), None)
     if behind is not None and (probability := best_faster_probability(found, behind, residuals)) is not None:
         next_plan = f"the next plan ({plan_in_brief(behind.candidate.plan)})"
-        yield f"truly faster than {next_plan} with a probability of {probability:.2f}, by errors on published pairs"
+        yield f"truly faster than {next_plan} with {likely(probability)}, by errors on published pairs"
+
+
+def selection_sentences(found: Choice, residuals: Sequence[Residual]) -> Iterator[str]:
+    """Why the interval is widened, and what it would be without; nothing where no other plan is close."""
+    if not residuals or found.question.workload.is_forward_only:
+        return
+    interval = selected_interval(found, residuals)
+    if (num_near := interval.selection.num_near) > 1:
+        longer = percent(interval.selection.shift_frac, 0)
+        given = format_bounds(interval.lower_s, interval.given_upper_s)
+        yield (
+            f"The best of {num_near} plans within our error of each other is likely one that is predicted too short, so"
+            f" the upper end of its interval is {longer} longer: {given} is the interval of the same plan, had it been"
+            " given."
+        )
 
 
 def _quantile_notes(found: Choice) -> Iterator[str]:

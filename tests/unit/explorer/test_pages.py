@@ -87,7 +87,8 @@ def test_how_sure_an_answer_is_names_the_runs_it_rests_on():
     found = trusted(SMALL)
     assert "90 % interval" in found.said
     assert "published runs" in found.said
-    assert found.runs.rows
+    assert "none is near" in found.nearest.notes[0]
+    assert found.charts[1].table.rows
     assert len(found.charts) == 2
 
 

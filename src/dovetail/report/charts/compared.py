@@ -176,7 +176,9 @@ def jobs_scatter(jobs: Sequence[ComparedJob], residuals: Sequence[Residual] = ()
         limits.add(found.memory.limit_bytes)
         bounds = (0.0, 0.0)
         if residuals and not found.workload.is_forward_only:
-            interval = interval_of(found.workload, found.cluster, found.plan, found.step.step_s, residuals)
+            interval = interval_of(
+                found.workload, found.cluster, found.plan, found.step.step_s, residuals, job.selection
+            )
             bounds = (interval.lower_s, interval.upper_s)
         points.append(
             PlanPoint(

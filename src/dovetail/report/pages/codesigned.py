@@ -124,7 +124,7 @@ def _sure(report: CodesignReport) -> tuple[Section, ...]:
     if report.waterfall is not None:
         found = report.waterfall
         said.append(
-            f"It beats {report.question.base.name} with a probability of {likely(found.chance_frac)}, if the step of"
+            f"It is truly better than {report.question.base.name} with {likely(found.chance_frac)}, if the step of"
             f" each is off by {percent(found.family_error_frac, 0)}, as published runs of this kind are, independently."
         )
     gap = report.found.gap_frac

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dovetail.accuracy.evidence import CONFIDENCE_FRAC, Interval, interval_of
+from dovetail.accuracy.evidence import GIVEN, Selection, interval_of
 from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.heterogeneous import chips_of, devices_label
@@ -23,7 +23,7 @@ from dovetail.report.goodput import NO_BUDGET, Budget, run_of
 from dovetail.report.labels import counted, number, percent
 from dovetail.report.levers import levers_list
 from dovetail.report.limits import limited_by
-from dovetail.report.memory import memory_notes
+from dovetail.report.memory import fit_phrase, memory_notes, usable_phrase
 from dovetail.report.outcome import assumed, headline, outcome_figures, time_table
 from dovetail.report.page import Card, Page, Section
 from dovetail.report.pages.inputs import plain_inputs
@@ -39,21 +39,25 @@ def outcome_page(
     residuals: Sequence[Residual] = (),
     budget: Budget = NO_BUDGET,
     runs: Sequence[MeasuredRun] = (),
+    selection: Selection = GIVEN,
 ) -> Page:
-    """The first arguments are those of `report.outcome.outcome_figures`; `runs` are published ones, to lie among."""
+    """The arguments are those of `report.outcome.outcome_figures`; `runs` are published ones, to lie among."""
     if isinstance(result, Infeasible):
         return _infeasible_page(result, name)
     return Page(
         title=name or _what(result),
-        sentence=outcome_sentence(result, residuals),
+        sentence=outcome_sentence(result, residuals, selection),
         cards=(*outcome_cards(result), *_priced(result, budget)),
         asked=asked_pairs(result),
         sections=(
             *outcome_sections(result),
-            *sure_sections(result, residuals, runs),
+            *sure_sections(result, residuals, runs, selection),
             Section(
                 title="Every figure",
-                tables=(_untitled(table_of(headline(result, name, residuals, budget))), table_of(time_table(result))),
+                tables=(
+                    _untitled(table_of(headline(result, name, residuals, budget, selection))),
+                    table_of(time_table(result)),
+                ),
                 is_folded=True,
             ),
             *assumed_sections(result),
@@ -64,7 +68,7 @@ def outcome_page(
 def asked_pairs(result: Outcome | Infeasible, *, has_plan: bool = True) -> tuple[tuple[str, str], ...]:
     """The job of one step."""
     plan = (("Plan", format_plan(result.plan)),) if has_plan else ()
-    limit = f"{format_bytes(result.memory.limit_bytes)} of memory usable per device"
+    limit = f"{format_bytes(result.memory.limit_bytes)} of memory usable per device, {part_text(usable_phrase(result))}"
     return (model_pair(result.workload), cluster_pair(result.cluster), *plan, ("Limit", limit))
 
 
@@ -92,27 +96,24 @@ def sure_sections(
     outcome: Outcome,
     residuals: Sequence[Residual],
     runs: Sequence[MeasuredRun],
-    interval: Interval | None = None,
+    selection: Selection = GIVEN,
 ) -> tuple[Section, ...]:
-    """How far to trust the time: the interval, what it rests on, and where the step lies among published runs.
-
-    `interval` is another one than that of a plan which was given, where it was chosen among many.
-    """
+    """How far to trust the time: the interval, what it rests on, and where the step lies among published runs."""
     if not residuals or outcome.workload.is_forward_only:
         return ()
-    found = interval or interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals)
+    found = interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals, selection)
     asked = Prediction(name=_what(outcome), step_s=outcome.step.step_s, interval=found)
     charts = (published_scatter(runs, asked),) if runs else ()
-    sentence = f"The step takes {found.bounds} with a probability of {percent(CONFIDENCE_FRAC, 0)}, {found.evidence}."
+    sentence = f"The step takes {found.bounds} in nine of ten runs, {found.grounds}."
     return (Section(title="How sure this is", sentences=(sentence,), charts=charts),)
 
 
-def outcome_sentence(outcome: Outcome, residuals: Sequence[Residual] = ()) -> str:
+def outcome_sentence(outcome: Outcome, residuals: Sequence[Residual] = (), selection: Selection = GIVEN) -> str:
     """The answer in one sentence: how long a step takes, how surely, and what limits it."""
     message = f"One training step of {_what(outcome)} takes {format_s(outcome.step.step_s)}"
     if residuals:
-        found = interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals)
-        message += f" ({percent(CONFIDENCE_FRAC, 0)} interval {found.bounds})"
+        found = interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals, selection)
+        message += f" ({found.bounds} in nine of ten runs)"
     return f"{message} at {percent(outcome.mfu_frac)} model FLOP utilisation; limited by {limited_by(outcome)}."
 
 
@@ -127,7 +128,7 @@ def outcome_cards(outcome: Outcome) -> tuple[Card, ...]:
         Card(
             label="Memory",
             value=format_bytes(use.need_bytes),
-            note=f"of {format_bytes(use.limit_bytes)} usable on the fullest device",
+            note=part_text(fit_phrase(outcome)),
         ),
         Card(
             label="Energy",
