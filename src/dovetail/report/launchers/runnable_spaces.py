@@ -124,3 +124,14 @@ def _run(launcher: Launcher, workload: Workload, cluster: AnyCluster, plan: Plan
 def runs_as_it_is(launcher: Launcher, workload: Workload, cluster: AnyCluster) -> Callable[[Plan], bool]:
     """Whether a framework runs a plan and its workload as they are."""
     return lambda plan: _run(launcher, workload, cluster, plan) == (plan,)
+
+
+def as_trained_by(name: str, launcher: Launcher, workload: Workload, cluster: AnyCluster, plan: Plan) -> Workload:
+    """The workload as the framework `name` trains it, where `plan` is one of its own that it runs as it is.
+
+    Otherwise the workload as it is given.
+    """
+    if plan.framework != name:
+        return workload
+    trained, _ = as_run(workload, plan, launcher(workload, cluster, plan).missing)
+    return trained if runs_as_it_is(launcher, trained, cluster)(plan) else workload
