@@ -72,6 +72,7 @@ class EvenSearch:
 
     `rules`: which plans of the space count, whatever their recompute. `framework`: whose own buffers are counted; where
     it is empty, those of what the cluster's chips run. By time, no plan is asked for that takes `limit_s` or longer.
+    `queues_ranked`: base plans wait in the queue that may be among the best, and not only those that may be the best.
     """
 
     job: Job
@@ -82,6 +83,7 @@ class EvenSearch:
     rules: PlanRules = no_rules
     framework: str = ""
     limit_s: float = np.inf
+    queues_ranked: bool = False
 
     def all_evaluated(self) -> EvenPlans:
         """Every plan of the space, whatever the objective."""
@@ -156,7 +158,8 @@ class EvenSearch:
                 break
             even = self._with(even, with_policies(bases.plans.at(rows), self.job.policies))
         if has_queue:
-            even = replace(even, queue=even.queue.with_(bases, len(placed), least_s(even.best)))
+            below_s = self._worst_s(even.best) if self.queues_ranked else least_s(even.best)
+            even = replace(even, queue=even.queue.with_(bases, len(placed), below_s))
         return even
 
     def _worst_s(self, best: tuple[Candidate, ...]) -> float:

@@ -133,10 +133,11 @@ def joined_results(results: list[PlanSearchResult], num_best: int) -> PlanSearch
         ),
         proof=Proof(
             is_even_only=any(proof.is_even_only for proof in proofs),
-            bound_s=min(proof.bound_s for proof in proofs),
+            bound_s=min((proof.bound_s for proof in proofs if proof.bound_s), default=0.0),
             **{name: sum(getattr(proof, name) for proof in proofs) for name in counts},
         ),
-        bound_score=min(each.bound_score for each in results),
+        bound_score=min((each.bound_score for each in results if each.bound_score), default=0.0),
+        fastest=tuple(sorted((one for each in results for one in each.fastest), key=lambda one: one.step_s)[:1]),
     )
 
 
