@@ -356,7 +356,15 @@ def _framework_notes(found: Choice | NothingFits, job: OpenJob, request: PlanReq
     words = _framework_label(request)
     trained = trained_changes(job.workload, found.question.workload)
     differs = f"; it trains with {', '.join(trained)}" if trained else ""
-    return (f"kept to plans that {words} runs as printed{differs}", *_other_stages(found, job))
+    return (f"kept to plans that {words} runs as printed{differs}", *_other_stages(found, job), *_row_notes(found))
+
+
+def _row_notes(found: Choice | NothingFits) -> Iterator[str]:
+    """What the plans behind the best one are."""
+    if isinstance(found, Choice) and len(found.ranking) > 1:
+        is_proven = found.proof.are_rows_proven
+        what = "proven to be the best of its degrees" if is_proven else "the best found of its degrees, not proven"
+        yield f"each plan of the ranking is {what}, among plans with stages alike"
 
 
 def _other_stages(found: Choice | NothingFits, job: OpenJob) -> Iterator[str]:

@@ -91,10 +91,11 @@ def search_runnable_plans(
     is_bounded &= not any(space.offload_activations_frac) and len(space.by_offload) == 1
     even = search.best_first(has_queue=runnable.has_partial_recompute) if is_bounded else _all_evaluated(search)
     ranked = tuple(_as_run(runnable, search, even.best))
-    bound_s, num_partly = least_s(even.best), 0
+    bound_s, num_partly, is_open = least_s(even.best), 0, False
     if is_bounded and even.queue.waiting:
         partly = _partly_recomputed(runnable, search, even.queue, ranked, num_best)
         ranked, bound_s, num_partly = partly.candidates, min(bound_s, partly.bound_s), partly.num_tried
+        is_open = bool(np.isfinite(partly.bound_s))
     best = best_of(ranked, num_best)
     is_timed = objective.aspect == "time"
     return PlanSearchResult(
@@ -104,6 +105,7 @@ def search_runnable_plans(
             is_even_only=True,
             bound_s=min(bound_s, least_s(best)) if is_timed and (best or np.isfinite(bound_s)) else 0.0,
             num_refined=num_partly,
+            are_rows_proven=not is_open,
         ),
     )
 

@@ -13,27 +13,40 @@ from dovetail.errors import DovetailError
 from dovetail.evaluate import Outcome, evaluate
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
-from dovetail.parallel.plan import Plan
+from dovetail.parallel.plan import AXES, Plan
 from dovetail.report.launchers.frameworks import launchers
+from dovetail.report.launchers.rules import decoder_shape
 from dovetail.report.launchers.runnable_spaces import runnable_spaces
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.candidates import degrees_of
 from dovetail.search.planners.constraints import Constraint
 from dovetail.search.planners.planner import joined_results
 from dovetail.search.planners.runnable_plans import RunnableSpace, search_runnable_plans
+from dovetail.workload.model import Model
 from dovetail.workload.models import models
 from dovetail.workload.workload import Workload
 
 CLUSTER = clusters["dgx-h100"].build(8)
 FIXED: dict[str, tuple[Any, ...]] = {
-    "tensor_parallel": (2, 4, 8),
+    "tensor_parallel": (2, 4),
     "context_parallel": (1,),
-    "microbatch": (1, 2),
+    "microbatch": (1,),
     "interleave": (1, 2),
     "sequence_parallel": (True,),
     "zero_stage": (1, 2, 3),
+    "axis_order": (AXES,),
+    "overlap.data": (True,),
+    "overlap.tensor": (False,),
 }
-TIGHT = 0.63  # share of memory left free: at some degrees recompute of some layers is the best that fits
+NUM_LAYERS = 8
+TIGHT = 0.8  # share of memory left free: at some degrees recompute of some layers is the best that fits
+
+
+def small_model() -> Model:
+    model = models["llama3-8b"]()
+    shape = decoder_shape(Workload(model=model, global_batch=8, seq=8192))
+    assert shape is not None
+    return replace(model, architecture=replace(shape, num_layers=NUM_LAYERS))
 
 
 def space_of(framework: str, version: str, workload: Workload, cluster: Cluster) -> tuple[RunnableSpace, ...]:
@@ -48,7 +61,7 @@ def every_plan(space: RunnableSpace, framework: str) -> Iterator[Plan]:
         if tp * pp > 8:
             continue
         for zero, size, chunks, policy, order, overlap in itertools.product(
-            own.zero_stage, (1, 2), (1, 2) if pp > 1 else (1,), own.recompute, own.axis_order, own.overlap
+            own.zero_stage, own.microbatch, (1, 2) if pp > 1 else (1,), own.recompute, own.axis_order, own.overlap
         ):
             base = Plan(
                 tensor_parallel=tp, sequence_parallel=True, pipeline_parallel=pp, data_parallel=8 // (tp * pp),
@@ -57,15 +70,13 @@ def every_plan(space: RunnableSpace, framework: str) -> Iterator[Plan]:
             )  # fmt: skip
             yield base
             if policy == "full" and space.has_partial_recompute:
-                yield from (replace(base, recompute_layers=(count,)) for count in range(1, 32 // pp))
+                yield from (replace(base, recompute_layers=(count,)) for count in range(1, NUM_LAYERS // pp))
 
 
-@pytest.mark.parametrize(
-    ("framework", "version"), [("megatron-lm", ""), ("torchtitan", "0.2.2"), ("torchtitan", ""), ("deepspeed", "")]
-)
+@pytest.mark.parametrize(("framework", "version"), [("megatron-lm", ""), ("torchtitan", "0.2.2")])
 def test_every_row_is_the_fastest_plan_of_its_degrees(framework: str, version: str):
     cluster = CLUSTER.with_headroom(TIGHT, "a test")
-    workload = Workload(model=models["llama3-8b"](), global_batch=8, seq=4096)
+    workload = Workload(model=small_model(), global_batch=8, seq=8192)
     spaces = space_of(framework, launchers[framework].version(version), workload, cluster)
     result = joined_results(
         [
@@ -89,6 +100,6 @@ def test_every_row_is_the_fastest_plan_of_its_degrees(framework: str, version: s
                 key = degrees_of(plan)
                 expected[key] = min(expected.get(key, float("inf")), float(outcome.step.step_s))
     found = {degrees_of(one.plan): one.step_s for one in result.best}
-    assert expected
+    assert any(one.plan.recompute_layers for one in result.best)  # else it shows nothing of them
     assert found == pytest.approx(expected, rel=1e-9)
     assert result.gap_frac == pytest.approx(0.0, abs=1e-9)
