@@ -176,10 +176,18 @@ def library_s(collective: str, payload_bytes: Amount, group: Group, selection: S
 
 def group_times(collective: str, payload_bytes: Amount, group: Group, selection: Selection = "tuner") -> LibraryTimes:
     """Seconds of `collective`, and the algorithm and protocol of each; see `is_timed_by_library`."""
+    return library_times(library_on(collective, group), payload_bytes, selection)
+
+
+def library_on(collective: str, group: Group) -> LibraryGroup:
+    """What a library's times of `collective` on `group` are computed by; see `is_timed_by_library`."""
     found = _library_group(collective, group)
-    if is_reducing(group):
-        found = found.in_switch
-    return found.times(np.maximum(np.ravel(payload_bytes), LEAST_BYTES), selection)
+    return found.in_switch if is_reducing(group) else found
+
+
+def library_times(library: LibraryGroup, payload_bytes: Amount, selection: Selection = "tuner") -> LibraryTimes:
+    """Seconds for each payload, and the algorithm and protocol of each."""
+    return library.times(np.maximum(np.ravel(payload_bytes), LEAST_BYTES), selection)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,8 +214,13 @@ def library_choice(collective: str, payload_bytes: float, group: Group) -> Libra
 
 def constants_on(group: Group) -> tuple[Platform | RingPlatform, NetworkConstants]:
     """The constants of the library that a group's network names, with its own links and fitted constants."""
-    library = LIBRARIES[library_of(group)].with_constants(group[0].dimension.library_constants)
-    return _scaled(library, *_ratios(library, [span.dimension for span in group]))
+    return _constants_on(library_of(group), tuple(span.dimension for span in group))
+
+
+@lru_cache(maxsize=256)
+def _constants_on(name: str, dimensions: tuple[Dimension, ...]) -> tuple[Platform | RingPlatform, NetworkConstants]:
+    library = LIBRARIES[name].with_constants(dimensions[0].library_constants)
+    return _scaled(library, *_ratios(library, dimensions))
 
 
 def constants_of_links(name: str, dimensions: Sequence[Dimension], constants: FittedConstants) -> FittedConstants:

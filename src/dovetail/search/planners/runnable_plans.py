@@ -39,7 +39,7 @@ NUM_PARTLY = 2_000  # base plans that are tried with recompute of some layers; s
 PARTLY_AT_ONCE = 32  # before the next look at what they have to beat
 NONE, FULL = RECOMPUTE_POLICIES.index("none"), RECOMPUTE_POLICIES.index("full")
 TWO_STAGE_SCHEDULES = ("dualpipe", "zb-v")  # whose stages hold chunks from both ends
-NUM_SPARE = 8  # plans beyond those wanted that are kept, as a launcher may refuse some
+NUM_SPARE = 8  # plans beyond those wanted that are kept where a launcher refuses some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +80,7 @@ def search_runnable_plans(
         job=Job(graph=graph, cluster=cluster, precision=workload.precision, policies=policies),
         space=space,
         scoring=scoring,
-        num_best=num_best + NUM_SPARE,
+        num_best=num_best,
         progress=progress,
         rules=runnable.rules,
         framework=runnable.framework,
@@ -89,8 +89,16 @@ def search_runnable_plans(
     )
     is_bounded = objective.aspect == "time" and any(block.is_layer for block in graph.blocks)
     is_bounded &= not any(space.offload_activations_frac) and len(space.by_offload) == 1
-    even = search.best_first(has_queue=runnable.has_partial_recompute) if is_bounded else _all_evaluated(search)
+
+    def evens(search: EvenSearch) -> EvenPlans:
+        return search.best_first(has_queue=runnable.has_partial_recompute) if is_bounded else _all_evaluated(search)
+
+    even = evens(search)
     ranked = tuple(_as_run(runnable, search, even.best))
+    if ranked != even.best:  # the launcher refuses what its rules allow
+        search = replace(search, num_best=num_best + NUM_SPARE)
+        even = evens(search)
+        ranked = tuple(_as_run(runnable, search, even.best))
     bound_s, num_partly, is_open = least_s(even.best), 0, False
     if is_bounded and even.queue.waiting:
         partly = _partly_recomputed(runnable, search, even.queue, ranked, num_best)
