@@ -14,6 +14,7 @@ from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.heterogeneous import chip_names
 from dovetail.parallel.plan import AXES, Plan
 from dovetail.parallel.pools import framework_of
+from dovetail.report.assumptions import default_sentences
 from dovetail.report.figures import (
     Figure,
     Figures,
@@ -284,6 +285,7 @@ def notes(found: Choice, by_place: tuple[tuple[Runnable, ...], ...]) -> tuple[st
     order = found.best.plan.axis_order
     placed = () if order == AXES else (f"the best plan's axes, innermost first: {', '.join(order)} (axis_order)",)
     return (
+        *default_sentences(found.question.workload),
         *space_notes(found.question),
         *_even_notes(found),
         *placed,
@@ -355,6 +357,7 @@ def nothing_sentence(found: NothingFits) -> str:
 
 def nothing_notes(found: NothingFits) -> Iterator[str]:
     """Sentences: what was looked at, the user's own plan, and the way out."""
+    yield from default_sentences(found.question.workload)
     yield from space_notes(found.question)
     for result in found.given:
         fits = "does not fit either" if isinstance(result, Infeasible) else "fits, by choices outside of the space"

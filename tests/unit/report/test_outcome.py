@@ -14,6 +14,8 @@ from dovetail.report.limits import limited_by
 from dovetail.report.memory import memory_tables
 from dovetail.report.table import WIDTH, text_of
 from dovetail.units import GIBI
+from dovetail.workload.optimizer import Precision
+from dovetail.workload.workload import Workload
 from tests.messages import holds
 from tests.unit.report.conftest import evaluated, tables
 
@@ -235,8 +237,16 @@ def test_key_value_heads_held_more_than_once_are_said(outcome):
 
 
 def test_the_length_of_a_sample_is_said_where_it_is_the_models_own(outcome):
-    assert said(outcome, "8,192 tokens, the default length of llama3-8b")
-    assert not said(replace(outcome, workload=replace(outcome.workload, seq=4096)), "the default length")
+    assert said(outcome, "8,192 tokens per sample (--seq)")
+    assert not said(replace(outcome, workload=replace(outcome.workload, seq=4096)), "tokens per sample (--seq)")
+
+
+def test_what_is_as_by_default_is_assumed(outcome):
+    plain = replace(outcome, workload=Workload(model=outcome.workload.model, global_batch=1024, seq=8192))
+    assert said(plain, "as by default: global batch 1,024 (--global-batch); 8,192 tokens per sample (--seq); products")
+    other = replace(plain.workload, global_batch=512, precision=Precision(compute="fp8", optimizer="sgd"))
+    assert not said(replace(plain, workload=other), "global batch")
+    assert not said(replace(plain, workload=other), "products in")
 
 
 def test_what_a_model_notes_is_among_the_assumptions(outcome):
