@@ -184,7 +184,8 @@ class _Places:
         """The index among `groups` of each kind of group; NOWHERE where the axes do not nest."""
         key = (order, *degrees)
         if key not in self._ids:
-            plan = Plan(axis_order=order, **dict(zip(_PLACED_BY, degrees, strict=False)))
+            named: dict[str, Any] = dict(zip(_PLACED_BY, degrees, strict=False))
+            plan = Plan(axis_order=order, **named)
             try:
                 found = tuple(_group_ids(placement(plan, self._topology), self._index))
             except InvalidInput:
