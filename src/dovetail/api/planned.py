@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -46,7 +47,7 @@ from dovetail.search.planners.candidates import Candidate, Tally
 from dovetail.search.planners.constraints import are_stages_even, overruled, space_under
 from dovetail.search.planners.even_plans import PlanProgress
 from dovetail.search.planners.plan_space import PlanSpace
-from dovetail.search.planners.planner import PlanSearchResult, search_plans
+from dovetail.search.planners.planner import PlanSearchResult, joined_results, search_plans
 from dovetail.search.planners.pools import search_plans_on_pools
 from dovetail.search.planners.quantiles import MEDIAN, Quantile, search_by_quantile
 from dovetail.search.planners.ranking import NUM_COMPARED, Choice, NothingFits, Question, Ranked, choice, cluster_usd
@@ -273,12 +274,30 @@ def _kept_to(
             result = search_by_quantile(question.quantile, space.workload, cluster, space.space, num_best, searched)
         if result.best and num_best == 1 and objective.aspect == "time" and question.quantile.is_median:
             limit_s = min(limit_s, result.best[0].step_s)
-        found.append((replace(question, workload=space.workload, cluster=cluster, space=space.space), result))
-    kept, result = min(found, key=lambda pair: pair[1].best[0].score if pair[1].best else math.inf)
-    if not result.best and result.tally.num_fitting:
-        message = f"none of the {result.tally.num_fitting:,} plans that fit is one that {framework} runs as it is"
+        found.append((space, result))
+    joined = joined_results([result for _, result in found], num_best)
+    if not joined.best and joined.tally.num_fitting:
+        message = f"none of the {joined.tally.num_fitting:,} plans that fit is one that {framework} runs as it is"
         raise NotModelled(f"{message}; leave --framework out, and see what launch writes", "framework")
-    return kept, result
+    return _question_kept_to(question, cluster, [space for space, _ in found], joined), joined
+
+
+def _question_kept_to(
+    question: Question, cluster: Cluster, spaces: list[RunnableSpace], found: PlanSearchResult
+) -> Question:
+    """The question with the workload as the framework trains it by the best plan, and by the others' ZeRO stages."""
+    workloads = {stage: space.workload for space in spaces for stage in space.space.zero_stage}
+    best = found.best[0].plan if found.best else found.tally.least[0] if found.tally.least else None
+    workload = workloads.get(best.zero_stage, spaces[0].workload) if best else spaces[0].workload
+    space = next(space.space for space in spaces if space.workload == workload)
+    others = tuple((stage, one) for stage, one in workloads.items() if one != workload)
+    return replace(
+        question,
+        workload=workload,
+        cluster=cluster,
+        space=replace(space, zero_stage=tuple(sorted(workloads))),
+        by_zero_stage=others,
+    )
 
 
 def _framework_bests(
@@ -329,8 +348,8 @@ def _framework_best(
         return replace(none, refusal=error.message)
     if not result.best:
         return replace(none, refusal="no plan that it runs fits")
-    trained = trained_changes(question.workload, kept.workload)
     [best, *_] = result.best
+    trained = trained_changes(question.workload, kept.workload)
     likely = fit_probability(best.need_bytes, cluster.chip.visible_bytes, name)
     return replace(none, candidates=(best,), trained=trained, gap_frac=result.gap_frac, fit_probability=likely)
 
@@ -347,7 +366,25 @@ def _framework_notes(found: Choice | NothingFits, job: OpenJob, request: PlanReq
     words = _framework_label(request)
     trained = trained_changes(job.workload, found.question.workload)
     differs = f"; it trains with {', '.join(trained)}" if trained else ""
-    return (f"kept to plans that {words} runs as printed{differs}",)
+    return (f"kept to plans that {words} runs as printed{differs}", *_other_stages(found, job), *_row_notes(found))
+
+
+def _row_notes(found: Choice | NothingFits) -> Iterator[str]:
+    """What the plans behind the best one are."""
+    if isinstance(found, Choice) and len(found.ranking) > 1:
+        is_proven = found.proof.are_rows_proven
+        what = "proven to be the best of its degrees" if is_proven else "the best found of its degrees, not proven"
+        yield f"each plan of the ranking is {what}, among plans with stages alike"
+
+
+def _other_stages(found: Choice | NothingFits, job: OpenJob) -> Iterator[str]:
+    """What plans of the ranking train otherwise than the best of it does."""
+    ranked = found.ranking if isinstance(found, Choice) else ()
+    shown = {one.candidate.plan.zero_stage for one in ranked}
+    for stage, workload in found.question.by_zero_stage:
+        if stage in shown:
+            trained = ", ".join(trained_changes(job.workload, workload)) or "what is given"
+            yield f"under ZeRO-{stage} it trains with {trained}"
 
 
 def _launchable(request: PlanRequest, best: tuple[Runnable, ...], bests: tuple[FrameworkBest, ...]) -> tuple[str, bool]:

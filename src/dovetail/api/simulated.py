@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, SupportsIndex
 
 from dovetail.accuracy.evidence import GIVEN, Interval, Selection, interval_of
+from dovetail.api.advice import advice_for
 from dovetail.api.answer import Answer, plain_page
 from dovetail.api.arguments import in_python
-from dovetail.api.jobs import JobRequest, decisions_of, job_of, open_job_of, placed_in
+from dovetail.api.jobs import AUTO, JobRequest, decisions_of, job_of, open_job_of, placed_in
 from dovetail.api.requests.jobs import PlanRequest, SimulateRequest
 from dovetail.errors import InvalidInput
-from dovetail.evaluate import Infeasible, MemoryUse, Outcome, evaluate
+from dovetail.evaluate import Infeasible, MemoryUse, Outcome, evaluate, hypothetical_step_s
 from dovetail.files.job import Job, OpenJob, countable
 from dovetail.files.residuals import load_residuals
 from dovetail.files.spec_changes import plan_decisions
@@ -24,6 +25,7 @@ from dovetail.parallel.levers import Lever
 from dovetail.parallel.plan import Plan
 from dovetail.report.figures import Figures, record_of, tables_of
 from dovetail.report.goodput import NO_BUDGET, Budget, Run, run_of, step_usd
+from dovetail.report.levers import IN_SPEC, Advice
 from dovetail.report.limits import limited_by
 from dovetail.report.outcome import outcome_figures
 from dovetail.report.page import Page
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
     from dovetail.api.progress import Tell
     from dovetail.api.search_context import SearchContext
 
-AUTO = "auto"  # in place of a plan: the planner's best
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Simulation(Answer):
@@ -47,6 +47,7 @@ class Simulation(Answer):
     budget: Budget = NO_BUDGET
     call: str = "dovetail.simulate()"
     selection: Selection = GIVEN  # what a search chose the plan among
+    advice: Advice = IN_SPEC  # in what form changes are offered
 
     @property
     def fits(self) -> bool:
@@ -65,6 +66,13 @@ class Simulation(Answer):
     def levers(self) -> tuple[Lever, ...]:
         """Changes that need less, each tried: those that make the plan fit, then the nearest; none where it fits."""
         return self.outcome.levers if isinstance(self.outcome, Infeasible) else ()
+
+    @property
+    def hypothetical_step_s(self) -> float:
+        """Of a plan that does not fit: what a step would take had devices the memory. It does not run."""
+        if isinstance(self.outcome, Outcome):
+            raise InvalidInput("the plan fits, so there is no hypothetical_step_s; ask .step_s")
+        return hypothetical_step_s(self.outcome)
 
     @property
     def step_s(self) -> float:
@@ -161,7 +169,7 @@ class Simulation(Answer):
         from dovetail.files.published_runs import load_published_runs
 
         runs = load_published_runs()
-        return outcome_page(self.outcome, self.name, load_residuals(), self.budget, runs, self.selection)
+        return outcome_page(self.outcome, self.name, load_residuals(), self.budget, runs, self.selection, self.advice)
 
     @property
     def _record(self) -> Record:
@@ -169,7 +177,7 @@ class Simulation(Answer):
 
     @property
     def _figures(self) -> Figures:
-        return outcome_figures(self.outcome, self.name, load_residuals(), self.budget, self.selection)
+        return outcome_figures(self.outcome, self.name, load_residuals(), self.budget, self.selection, self.advice)
 
     @property
     def inputs(self) -> Record:
@@ -213,7 +221,8 @@ def simulated(request: SimulateRequest, *, context: Callable[[], AbstractContext
         is_forward_only=request.forward_only,
         launch_text=request.launch_text,
     )
-    return simulation_of(question, context=context, call=request.call)
+    found = simulation_of(question, context=context, call=request.call)
+    return found if found.fits else replace(found, advice=advice_for(request, found.plan))
 
 
 def simulation_of(

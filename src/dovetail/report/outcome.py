@@ -43,7 +43,7 @@ from dovetail.report.labels import (
     plan_in_brief,
     seconds,
 )
-from dovetail.report.levers import excess_rows, levers_list
+from dovetail.report.levers import IN_SPEC, Advice, excess_rows, levers_list, repair_table
 from dovetail.report.limits import limited_by
 from dovetail.report.measured import measured_tables
 from dovetail.report.memory import memory_tables, room_rows
@@ -66,22 +66,24 @@ def outcome_figures(
     residuals: Sequence[Residual] = (),
     budget: Budget = NO_BUDGET,
     selection: Selection = GIVEN,
+    advice: Advice = IN_SPEC,
 ) -> Figures:
     """Everything known of `result`, most wanted first; `name` is what the job is called.
 
     `residuals` are what the interval of the step's time rests on; without them, none is told. `budget` says what to
-    train on in all and what devices cost, whose time and price are told. `selection` is what a search chose the plan
-    among.
+    train on in all and what devices cost, whose time and price are reported. `selection` is what a search chose the
+    plan among, `advice` the form of what would make a plan fit.
     """
     memory = memory_tables(result.memory, result.workload, result.plan)
     if result.workload.is_forward_only:  # published runs are of training
         residuals = ()
     if isinstance(result, Infeasible):
         return (
-            _excess(result, name),
+            _excess(result, name, advice),
             pools_list(result),
             *memory,
-            levers_list(result),
+            levers_list(result, advice),
+            repair_table(result, advice),
             _question(result),
             assumed(result),
         )
@@ -419,7 +421,7 @@ def assumed(result: Outcome | Infeasible) -> FigureTable:
     return FigureTable(title="What this assumes", notes=(Sentences("assumptions", assumptions(result)),))
 
 
-def _excess(result: Infeasible, name: str) -> FigureTable:
+def _excess(result: Infeasible, name: str, advice: Advice) -> FigureTable:
     """Need against limit of a plan that does not fit."""
     workload = result.workload
     num_parameters = workload.forward_graph().num_parameters
@@ -429,7 +431,7 @@ def _excess(result: Infeasible, name: str) -> FigureTable:
             Figure("name", name),
             Figure("feasible", False),
             *_question_rows(result, TextOnly("num_parameters", format_count(num_parameters))),
-            *excess_rows(result),
+            *excess_rows(result, advice=advice),
         ),
     )
 

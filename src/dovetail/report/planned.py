@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 
@@ -14,6 +13,7 @@ from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.heterogeneous import chip_names
 from dovetail.parallel.plan import AXES, Plan
 from dovetail.parallel.pools import framework_of
+from dovetail.report.assumptions import default_sentences
 from dovetail.report.figures import (
     Figure,
     Figures,
@@ -31,14 +31,13 @@ from dovetail.report.goodput import NO_BUDGET, Budget
 from dovetail.report.labels import counted, in_a_row, likely, number, percent, plan_in_brief
 from dovetail.report.launchers.framework_bests import FrameworkBest, framework_list
 from dovetail.report.launchers.runnable import Runnable, runnable_notes
-from dovetail.report.levers import excess_rows, levers_list
+from dovetail.report.levers import commands_table, excess_rows, levers_list
 from dovetail.report.memory import memory_tables
 from dovetail.report.outcome import outcome_figures, plain, plan_record, workload_record
 from dovetail.report.plain import Record
 from dovetail.report.pools import pool_sentences, proof_counts, proof_on_pools
 from dovetail.report.ranked import best_faster_probability, ranking_list, selection_of_best
 from dovetail.report.recipes import recipe_table
-from dovetail.report.table import GAP, WIDTH
 from dovetail.search.planners.candidates import Candidate
 from dovetail.search.planners.membership import holds
 from dovetail.search.planners.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH
@@ -76,8 +75,6 @@ def planned_figures(
     selection = selection_of_best(found, context.residuals) if context.residuals else GIVEN
     head, *rest = outcome_figures(found.best, context.name, context.residuals, context.budget, selection)
     looked_at = (*chance_notes(found, context.residuals), *notes(found, by_place), *context.notes)
-    commands = list(context.commands)
-    lines = (line for command in context.commands for line in _pasted(command))
     return (
         FigureTable(
             title=labelled("answer", sentence(found, context.residuals)),
@@ -97,10 +94,10 @@ def planned_figures(
         framework_list(context.bests, _best_candidate(found)),
         recipe_table(context.near),
         FigureTable(title="What was looked at, and who can run it", notes=(Sentences("notes", looked_at),)),
-        FigureTable(title="Go on with", notes=tuple(Figure("commands", commands, line) for line in lines)),
+        commands_table(context.commands),
         *under("best", hidden(tuple(rest))),
         _question(found, context),
-        FigureTable(rows=(Figure("commands", commands),)),
+        FigureTable(rows=(Figure("commands", list(context.commands)),)),
     )
 
 
@@ -152,12 +149,6 @@ def _fastest(found: Choice | NothingFits) -> tuple[Candidate, ...]:
 
 def _fastest_record(one: Candidate) -> Record:
     return {"step_s": one.step_s, "quantile_s": one.score, "plan": plan_record(one.plan)}
-
-
-def _pasted(command: str) -> list[str]:
-    """A command in lines that a shell reads as one."""
-    *lines, last = textwrap.wrap(command, WIDTH - 2 * GAP, subsequent_indent="", break_on_hyphens=False)
-    return [*(f"{line} \\" for line in lines), last]
 
 
 def sentence(found: Choice, residuals: Sequence[Residual] = ()) -> str:
@@ -304,6 +295,7 @@ def notes(found: Choice, by_place: tuple[tuple[Runnable, ...], ...]) -> tuple[st
     order = found.best.plan.axis_order
     placed = () if order == AXES else (f"the best plan's axes, innermost first: {', '.join(order)} (axis_order)",)
     return (
+        *default_sentences(found.question.workload),
         *space_notes(found.question),
         *_even_notes(found),
         *placed,
@@ -375,6 +367,7 @@ def nothing_sentence(found: NothingFits) -> str:
 
 def nothing_notes(found: NothingFits) -> Iterator[str]:
     """Sentences: what was looked at, the user's own plan, and the way out."""
+    yield from default_sentences(found.question.workload)
     yield from space_notes(found.question)
     for result in found.given:
         fits = "does not fit either" if isinstance(result, Infeasible) else "fits, by choices outside of the space"

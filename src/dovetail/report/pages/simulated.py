@@ -21,7 +21,7 @@ from dovetail.report.charts.topology import step_topology
 from dovetail.report.figures import part_text, table_of
 from dovetail.report.goodput import NO_BUDGET, Budget, run_of
 from dovetail.report.labels import counted, number, percent
-from dovetail.report.levers import levers_list
+from dovetail.report.levers import IN_SPEC, Advice, levers_list, repair_table
 from dovetail.report.limits import limited_by
 from dovetail.report.memory import fit_phrase, memory_notes, usable_phrase
 from dovetail.report.outcome import assumed, headline, outcome_figures, time_table
@@ -40,10 +40,11 @@ def outcome_page(
     budget: Budget = NO_BUDGET,
     runs: Sequence[MeasuredRun] = (),
     selection: Selection = GIVEN,
+    advice: Advice = IN_SPEC,
 ) -> Page:
     """The arguments are those of `report.outcome.outcome_figures`; `runs` are published ones, to lie among."""
     if isinstance(result, Infeasible):
-        return _infeasible_page(result, name)
+        return _infeasible_page(result, name, advice)
     return Page(
         title=name or _what(result),
         sentence=outcome_sentence(result, residuals, selection),
@@ -157,9 +158,10 @@ def outcome_inputs(result: Outcome | Infeasible) -> Record:
     }
 
 
-def _infeasible_page(result: Infeasible, name: str) -> Page:
-    answer, *_ = outcome_figures(result, name)
-    use, changes = result.memory, table_of(levers_list(result))
+def _infeasible_page(result: Infeasible, name: str, advice: Advice) -> Page:
+    answer, *_ = outcome_figures(result, name, advice=advice)
+    use, changes = result.memory, table_of(levers_list(result, advice))
+    repair = table_of(repair_table(result, advice))
     over = format_bytes(use.need_bytes - use.limit_bytes)
     sentence = (
         f"{_what(result)} does not fit: stage {use.fullest.stage} needs {format_bytes(use.need_bytes)} of"
@@ -174,7 +176,7 @@ def _infeasible_page(result: Infeasible, name: str) -> Page:
         asked=asked_pairs(result),
         sections=(
             _memory(result),
-            Section(title=changes.title, tables=(changes,)),
+            Section(title=changes.title, tables=(changes, *((repair,) if repair.notes else ()))),
             Section(title="Every figure", tables=(_untitled(table_of(answer)),), is_folded=True),
             Section(title="What this assumes", tables=(table_of(assumed(result)),), is_folded=True),
         ),

@@ -15,7 +15,7 @@ from dovetail.parallel.pools import framework_of
 from dovetail.search.objectives import Figures, Objective
 from dovetail.search.planners.candidates import Candidate, Tally
 from dovetail.search.planners.constraints import Constraint
-from dovetail.search.planners.losses import COMPONENTS, Loss, Setting, losses
+from dovetail.search.planners.losses import COMPONENTS, Components, Loss, Setting, losses
 from dovetail.search.planners.membership import holds
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.planners.planner import PlanSearchResult, Proof
@@ -28,7 +28,10 @@ SAME_FRAC = 1e-9  # style: a tolerance; searches add up in another order than th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a plan is wanted for; `own` holds the user's plan, if there is one."""
+    """What a plan is wanted for; `given` holds the user's plan, if there is one.
+
+    `by_zero_stage`: the workload as a framework trains it under some ZeRO stages, where that is not `workload`.
+    """
 
     workload: Workload
     cluster: AnyCluster
@@ -38,6 +41,11 @@ class Question:
     space: PlanSpace
     given: tuple[Plan, ...] = ()
     quantile: Quantile = MEDIAN  # of its time, that a plan is ranked by
+    by_zero_stage: tuple[tuple[int, Workload], ...] = ()
+
+    def workload_by(self, plan: Plan) -> Workload:
+        """What is trained by `plan`."""
+        return dict(self.by_zero_stage).get(plan.zero_stage, self.workload)
 
     def __post_init__(self) -> None:
         check_formats(self.workload.precision, self.cluster)
@@ -154,15 +162,19 @@ def _ranking(
         (*found, *(one for one in own_candidates if one.plan not in plans)),
         key=lambda candidate: (candidate.score, candidate.need_bytes),
     )
-    graph = question.workload.training_graph()
-    setting = Setting(graph=graph, cluster=question.cluster, precision=question.workload.precision)
-    parts_of, best = COMPONENTS[question.objective.aspect], found[0]
-    best_parts = parts_of(best.plan, setting)
+    components, best = COMPONENTS[question.objective.aspect], found[0]
+
+    def parts_of(plan: Plan) -> Components:
+        workload = question.workload_by(plan)
+        graph = workload.training_graph()
+        return components(plan, Setting(graph=graph, cluster=question.cluster, precision=workload.precision))
+
+    best_parts = parts_of(best.plan)
     return tuple(
         Ranked(
             candidate=one,
             over_best_frac=one.score / best.score - 1.0,
-            breakdown=losses(best_parts, parts_of(one.plan, setting)) if one.plan != best.plan else (),
+            breakdown=losses(best_parts, parts_of(one.plan)) if one.plan != best.plan else (),
             is_given=one.plan in question.given,
         )
         for one in candidates
