@@ -15,13 +15,14 @@ from dovetail.report.labels import AXIS_LABELS, likely, number, percent
 from dovetail.report.limits import limited_by
 from dovetail.report.outcome import LIMIT_LABELS
 from dovetail.step.work import COMM_AXES
-from dovetail.units import GIBI, format_bytes, format_energy_j, format_rate, format_s
+from dovetail.units import GIBI, TEBI, format_bytes, format_energy_j, format_rate, format_s
 
 TOLERANCE_FRAC = 0.0005  # style: a change that would show as 0.0 %
 LIMIT = "limit"
 WORKING = "working out what limits it now"
 FULL_FRAC = 0.95  # of memory: worth a warning
 DIGITS, INTERVAL_DIGITS = 3, 2  # of a figure, and of the ends of its interval
+NARROW = "\u00a0%"  # the sign stays with its number
 IN_TEN = f"in {round(10 * CONFIDENCE_FRAC)} of 10 runs"
 
 
@@ -103,15 +104,18 @@ def _memory(result: Outcome | Infeasible) -> Measure:
         label="Memory per device",
         shown=f"{short(format_bytes(need_bytes))}",
         value=need_bytes,
-        interval=f"{between(_gib(low * need_bytes), _gib(high * need_bytes))} {IN_TEN}",
+        interval=f"{between(_in_one_unit(low * need_bytes, need_bytes), _in_one_unit(high * need_bytes, need_bytes))}"
+        f" {IN_TEN}",
         note=f"of {short(format_bytes(limit_bytes))} usable{chance}" if use.fits else _lacking(result),
         is_less_better=True,
         share_frac=need_bytes / limit_bytes,
     )
 
 
-def _gib(value_bytes: float) -> str:
-    return f"{value_bytes / GIBI:.3f} GiB"
+def _in_one_unit(value_bytes: float, of_bytes: float) -> str:
+    """A size in the unit in which another is shown, so that both can be compared."""
+    scale_bytes, symbol = (TEBI, "TiB") if of_bytes >= TEBI else (GIBI, "GiB")
+    return f"{value_bytes / scale_bytes:.3f} {symbol}"
 
 
 def _lacking(result: Outcome | Infeasible) -> str:
@@ -161,9 +165,10 @@ def _card(now: Measure, before: Measure | None) -> str:
         meter = f'<span class="meter {kind}" aria-hidden="true"><i style="width:{width}"></i></span>'
     shown = escape(now.shown if now.key in ("rate", LIMIT) else now.shown.replace(" ", "\u00a0"))
     interval = f'<span class="interval">{escape(now.interval)}</span>' if now.interval else ""
+    note = escape(now.note).replace(" %", NARROW)
     return (
         f'<div data-key="{now.key}" data-value="{now.value:.9g}"><dt>{escape(now.label)}</dt>'
-        f'<dd><strong>{shown}</strong>{moved}{interval}{meter}<span class="note">{escape(now.note)}</span></dd></div>'
+        f'<dd><strong>{shown}</strong>{moved}{interval}{meter}<span class="note">{note}</span></dd></div>'
     )
 
 
