@@ -20,6 +20,7 @@ from dovetail.report.page import Section
 from dovetail.report.page_tables import table_html
 from dovetail.report.table import Table
 
+SCALE_PX = 90  # more height for a drawing to scale
 VALUE = "(e) => emit(e.target.value)"
 NOTHING = "() => emit()"
 # What a field holds at first, as an attribute: the property of that name is written anew whenever anything on the page
@@ -197,7 +198,8 @@ def show_chart(chart: Chart, mode: Mode, *, is_whole: bool = True, heading: str 
         words(chart.title, heading)
         is_wide = bool(chart.figure["layout"].get("meta"))
         with box("wide-chart" if is_wide else "whole-chart"):
-            found = ui.plotly(drawn(chart, mode)).classes("w-full plot").style(box_style(chart.figure))
+            figure = drawn(chart, mode)
+            found = ui.plotly(figure).classes("w-full plot").style(box_style(figure))
             found.props["role"] = "img"
             found.props["aria-label"] = chart.alt
         if not is_whole:
@@ -254,4 +256,6 @@ def drawn(chart: Chart, mode: Mode) -> dict[str, Any]:
     figure = themed(chart.figure, mode)
     layout = {**figure["layout"], "autosize": True}
     layout.setdefault("height", HIGH_PX)
+    if "scaleanchor" in layout.get("yaxis", {}):  # what is drawn to scale keeps its size under a legend
+        layout["height"] += SCALE_PX
     return {"data": figure["data"], "layout": layout, "config": {"displayModeBar": False, "responsive": True}}

@@ -12,7 +12,7 @@ from dovetail.explorer.elements import box, choice_field, drawn, markup, show_ch
 from dovetail.explorer.frame import PageFrame
 from dovetail.explorer.fronts import Front
 from dovetail.explorer.state import query_of
-from dovetail.report.charts.chart import Chart, axis, layout
+from dovetail.report.charts.chart import Chart, axis, layout, said
 from dovetail.report.charts.palette import BLUE, VERMILLION
 from dovetail.report.charts.parallel_coordinates import Coordinate, importances, parallel_coordinates
 from dovetail.report.labels import number
@@ -34,7 +34,7 @@ class FrontView:
         with box("overlaid"):
             self._show_front(front)
             self._detail = ui.element("div")
-        self._designs = ui.element("div").classes("overlaid")
+        self._designs = ui.element("div")
         self.open(self.point)
         self._show_designs()
 
@@ -150,7 +150,10 @@ def front_chart(front: Front, across: int, up: int, opened: int) -> Chart:
         "x": xs,
         "y": ys,
         "text": [one.brief for one in front.points],
-        "hovertemplate": "%{text}<br>%{x:.4g} across, %{y:.4g} up<extra></extra>",
+        "hovertemplate": (
+            f"%{{text}}<br>{said(front.axes[across])}: %{{x:,.4~g}}<br>"
+            f"{said(front.axes[up])}: %{{y:,.4~g}}<extra></extra>"
+        ),
         "marker": {
             "color": [VERMILLION if own else BLUE for own in is_open],
             "size": [14 if own else 8 for own in is_open],

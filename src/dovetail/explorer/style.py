@@ -122,6 +122,7 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 .code {{ background: var(--ground); border: 1px solid var(--line); border-radius: .5rem; padding: .8rem;
   margin: .5rem 0; overflow: auto; max-height: 28rem; font: 13px/1.5 ui-monospace, Menlo, Consolas, monospace;
   white-space: pre; }}
+.files .note, .strip p {{ margin-bottom: 0; }} .strip {{ margin-bottom: 1rem; }}
 .sr {{ position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }}
 .dv button.act.small {{ min-height: 1.8rem; padding: .1rem .6rem; font-size: .88rem; font-weight: 500; }}
 .designs {{ width: 100%; table-layout: fixed; }} .designs thead th {{ font-size: 1.05rem; color: var(--ink); }}
@@ -136,6 +137,7 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 .rename .act {{ margin-bottom: .8rem; }}
 .triple {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); gap: 0 .8rem;
   max-width: 48rem; }}
+.baseline {{ max-width: 24rem; }}
 .strip {{ display: flex; gap: 1rem; align-items: baseline; }}
 .save {{ display: flex; flex-wrap: wrap; gap: 0 .8rem; align-items: flex-start; justify-content: space-between; }}
 .save details[open] {{ flex: 1 1 100%; min-width: 0; }}

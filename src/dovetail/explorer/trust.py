@@ -25,6 +25,7 @@ from dovetail.units import format_s
 
 NUM_NEAREST = 12
 MOST_NAMED = 6  # publishers with a colour of their own
+DEVICES = [2**power for power in range(3, 15)]  # marks of the axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,7 @@ def errors_chart(
             "y": [1.0],
             "marker": {"color": ORANGE, "size": 15, "symbol": "diamond", "line": {"width": 1.5, "color": "#000"}},
             "error_y": {"type": "data", "symmetric": False, "array": [high - 1], "arrayminus": [1 - low], "width": 8},
-            "hovertemplate": f"{said(what)}<br>{low:.2f} to {high:.2f} times what we say<extra></extra>",
+            "hovertemplate": f"{said(what)}<br>{low:.2f} to {high:.2f} times as predicted<extra></extra>",
         }
     )
     within = sum(abs(row.log_ratio) <= half_width for row in like) / len(like)
@@ -99,7 +100,7 @@ def errors_chart(
             "data": data,
             "layout": layout(
                 height=460,
-                xaxis=axis("devices", type="log", tickvals=[2**power for power in range(3, 15)]),
+                xaxis=axis("devices", type="log", tickvals=DEVICES, ticktext=[f"{n:,}" for n in DEVICES]),
                 yaxis=axis("measured / predicted", type="log", tickvals=[0.5, 0.7, 1, 1.4, 2, 3], rangemode="tozero"),
                 shapes=[
                     {"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": 1, "y1": 1, "line": {"width": 1}},
@@ -123,7 +124,7 @@ def _dots(name: str, rows: Sequence[Residual], colour: str, num_px: int) -> dict
         "y": [round(math.exp(row.log_ratio), 4) for row in rows],
         "text": [said(f"{row.name}, {row.chip}") for row in rows],
         "marker": {"color": colour, "size": num_px},
-        "hovertemplate": "%{text}<br>%{x} devices, %{y:.2f} times what we say<extra></extra>",
+        "hovertemplate": "%{text}<br>%{x} devices, %{y:.2f} times as predicted<extra></extra>",
     }
 
 

@@ -59,7 +59,7 @@ def _rate_figures(chip: Chip, dtype: str) -> tuple[Figure, ...]:
             unit="flop_per_s",
             value=chip.peak_flop_per_s(dtype),
             scaled=_of_chip(lambda own, factor: replace(own, tensor=own.tensor.scaled(factor))),
-            note="of the tensor units, in every dtype alike",
+            note="of the tensor units, the same for every dtype",
         ),
         Figure(
             key="clock",

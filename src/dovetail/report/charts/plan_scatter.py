@@ -14,7 +14,7 @@ from dovetail.report.labels import counted, plan_in_brief
 from dovetail.report.memory import unit_of_bytes
 from dovetail.report.table import Table
 from dovetail.search.planners.ranking import Choice
-from dovetail.units import format_bytes, format_s
+from dovetail.units import format_bytes, format_rounded_s, format_s
 
 MOST_DOTS = 1500
 
@@ -80,7 +80,7 @@ def points_scatter(points: Sequence[PlanPoint], limit_bytes: float, noun: str = 
         _dots("yours", ORANGE, "square", 13, [one for one in points if one.is_given], scale_bytes, symbol),
     ]
     line = {
-        "type": "line", "name": f"usable, {limit_bytes / scale_bytes:.1f} {symbol}", "showlegend": True,
+        "type": "line", "name": f"limit, {limit_bytes / scale_bytes:.1f} {symbol}", "showlegend": True,
         "xref": "paper", "x0": 0, "x1": 1, "y0": limit_bytes / scale_bytes, "y1": limit_bytes / scale_bytes,
         "line": {"width": 2, "dash": "dash"},
     }  # fmt: skip
@@ -91,8 +91,8 @@ def points_scatter(points: Sequence[PlanPoint], limit_bytes: float, noun: str = 
     words = f"{counted(len(points), noun)}, {len(front)} of which no other beats on both time and memory"
     if len(front) > 1:
         words += (
-            f": from {format_s(fastest.step_s)} with {format_bytes(fastest.need_bytes)} per device to"
-            f" {format_s(smallest.step_s)} with {format_bytes(smallest.need_bytes)}"
+            f": from {format_rounded_s(fastest.step_s, 3)} with {format_bytes(fastest.need_bytes)} per device to"
+            f" {format_rounded_s(smallest.step_s, 3)} with {format_bytes(smallest.need_bytes)}"
         )
     chart = Chart(
         name="plans-scatter",

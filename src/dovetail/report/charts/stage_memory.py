@@ -26,12 +26,12 @@ def memory_by_stage(result: Outcome | Infeasible) -> Chart:
     kinds = [kind for kind in MEMORY if any(one[kind] > 0 for one in held)]
     labels = [stage_label(run.label, run.last - run.first + 1) for run in runs]
     columns = {LABELS.get(kind, kind): (MEMORY[kind], [one[kind] / scale_bytes for one in held]) for kind in kinds}
-    figure = stacked(labels, columns, f"memory of a device, {symbol}", hover=f"%{{x:.2f}} {symbol}")
+    figure = stacked(labels, columns, f"memory per device, {symbol}", hover=f"%{{x:.2f}} {symbol}")
     limits = [use.limits_bytes[run.first if len(use.limits_bytes) > 1 else 0] / scale_bytes for run in runs]
     _mark_limits(figure, limits, symbol)
     return Chart(
         name="memory-by-stage",
-        title="Memory of a device, by stage",
+        title="Memory per device, by stage",
         alt=_sentence(use),
         figure=figure,
         table=_table(runs, labels, held, kinds, limits, scale_bytes, symbol),
@@ -98,5 +98,5 @@ def _table(
     )
     columns = ("", "layers", *(LABELS.get(kind, kind) for kind in kinds), "in all", "limit")
     return Table(
-        title=f"Memory of a device at its fullest, {symbol}", columns=columns, rows=rows, align="l" + "r" * len(rows[0])
+        title=f"Memory per device at its fullest, {symbol}", columns=columns, rows=rows, align="l" + "r" * len(rows[0])
     )
