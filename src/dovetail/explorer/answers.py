@@ -42,6 +42,7 @@ from dovetail.workload.model import Model
 from dovetail.workload.workload import Workload
 
 DEFAULT_OBJECTIVE = "time"
+NONE_RANKED = "No plan of the search fits, so there are no others to rank."
 NONE_FITS = "No plan fits; this is the one that needs least memory."
 NUM_ALTERNATIVES, NUM_SPREAD = 12, 60
 MOST_SPREAD_S = 8.0  # a search that took longer is not repeated for more dots
@@ -209,7 +210,7 @@ def found_for_state(state: State, tell: Tell | None = None, objective: str = DEF
     best, answer = best_plan(asked, wanted, CallContext(tell=tell or _no_progress))
     took_s = time.monotonic() - began_s
     if isinstance(answer, NothingFits):
-        return Found(plan=plan_text(best.plan), said=NONE_FITS, why_alone=NONE_FITS)
+        return Found(plan=plan_text(best.plan), said=NONE_FITS, why_alone=NONE_RANKED)
     residuals = load_residuals()
     gap = "optimal in the model" if answer.gap_frac <= 0 else f"at most {percent(answer.gap_frac, 2)} from the best"
     return Found(

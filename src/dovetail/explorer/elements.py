@@ -197,7 +197,7 @@ def show_chart(chart: Chart, mode: Mode, *, is_whole: bool = True, heading: str 
     with box("chart-box", "figure", aria_label=chart.alt):
         words(chart.title, heading)
         is_wide = bool(chart.figure["layout"].get("meta"))
-        with box("wide-chart" if is_wide else "whole-chart"):
+        with box("wide-chart" if is_wide else "whole-chart", **({"tabindex": "0"} if is_wide else {})):
             figure = drawn(chart, mode)
             found = ui.plotly(figure).classes("w-full plot").style(box_style(figure))
             found.props["role"] = "img"

@@ -10,7 +10,8 @@ from nicegui import ui
 
 from dovetail.explorer.elements import box, choice_field, drawn, markup, show_chart, tables_html, words
 from dovetail.explorer.frame import PageFrame
-from dovetail.explorer.fronts import Front
+from dovetail.explorer.fronts import Front, FrontPoint
+from dovetail.explorer.plan_chips import Chip, chips_html
 from dovetail.explorer.state import query_of
 from dovetail.report.charts.chart import Chart, axis, layout, said
 from dovetail.report.charts.palette import BLUE, VERMILLION
@@ -66,7 +67,8 @@ class FrontView:
         self._plot.update_figure(self._figure())
         self._detail.clear()
         with self._detail, box("panel", "section", aria_label="The system", aria_live="polite", id="open-point"):
-            words(f"System {point + 1} of {len(self._front.points):,}: {own.brief}", "h2")
+            words(f"System {point + 1} of {len(self._front.points):,}", "h2")
+            markup(chips_html(system_chips(own), label="The system"))
             with box("row"):
                 for state in own.states:
                     if state.model:
@@ -116,6 +118,23 @@ class FrontView:
 
     def _figure(self) -> dict[str, Any]:
         return drawn(front_chart(self._front, self._across, self._up, self.point), self._frame.mode)
+
+
+def system_chips(point: FrontPoint) -> tuple[Chip, ...]:
+    """What a system is made of, as chips."""
+    said_of = {row[0]: row[1] for row in point.system.rows}
+    pairs = (
+        ("Tensor cores", ("tensor cores", "rows of a tensor core", "columns of a tensor core")),
+        ("Vector cores", ("vector cores", "lanes of a vector core")),
+        ("SRAM, MiB", ("shared SRAM, MiB",)),
+        ("HBM, GiB", ("HBM stacks", "GiB of a stack")),
+        ("Network", ("network",)),
+    )
+    return tuple(
+        Chip(label=label, value=" × ".join(said_of[name] for name in names), meaning=" × ".join(names))
+        for label, names in pairs
+        if all(name in said_of for name in names)
+    )
 
 
 def design_charts(front: Front) -> tuple[Chart, ...]:

@@ -64,9 +64,9 @@ def brief_chips(plan: Plan, workload: Workload) -> tuple[Chip, ...]:
     return tuple(chips)
 
 
-def chips_html(chips: Sequence[Chip], *, is_small: bool = False) -> str:
+def chips_html(chips: Sequence[Chip], *, is_small: bool = False, label: str = "The plan") -> str:
     told = "".join(
         f'<li title="{escape(one.meaning)}"><b>{escape(one.label)}</b> <span>{escape(one.value)}</span></li>'
         for one in chips
     )
-    return f'<ul class="chips{" small" if is_small else ""}" aria-label="The plan">{told}</ul>'
+    return f'<ul class="chips{" small" if is_small else ""}" aria-label="{escape(label)}">{told}</ul>'

@@ -219,7 +219,7 @@ class PlanView:
         with self._fresh_body(), box("panel", "section"):
             words("Other plans, and why they lose", "h2")
             if found is None or not found.alternatives:
-                why = found.why_alone if found is not None and found.plan == live.state.plan else ""
+                why = found.why_alone if found is not None else ""
                 words(why or FROM_ADDRESS, "p", "note")
                 button("Search again" if why else "Find the best plan", live.replan, id="plan-search")
                 return

@@ -89,13 +89,15 @@ class SearchForm:
             choice_field("metric", LABELS["metric"], {"": named(metrics.names())}, asked.metric, self._choose("metric"))
         if asked.kind == FRONT:
             choice_field("axes", LABELS["axes"], {"": list(AXES)}, ",".join(asked.axes), self._choose_axes)
-        networks = {"": [("", "search-space value"), *named(network_kinds.names())]}
+        networks = {"": [("", "from the space"), *named(network_kinds.names())]}
         choice_field("network", LABELS["network"], networks, asked.network, self._choose("network"))
         choice_field("base", LABELS["base"], chip_groups(), asked.base, self._choose("base"))
         with box("pair"):
             for name in COUNTED:
                 text = str(getattr(asked, name) or "")
-                text_field(name, LABELS[name], text, self._write(name), inputmode="numeric")
+                text_field(
+                    name, LABELS[name], text, self._write(name), inputmode="numeric", placeholder="from the space"
+                )
             for name in WRITTEN:
                 text_field(name, LABELS[name], getattr(asked, name), self._write(name), placeholder=example_of(name))
             for name in options_of(asked.kind):

@@ -94,7 +94,8 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 .stages i {{ position: absolute; inset: auto 0 0 0; background: var(--accent); opacity: .13; z-index: -1; }}
 .stages li.over i {{ background: var(--bad); opacity: .2; }}
 .stages b, .stages span {{ display: block; }} .stages b {{ font-weight: 600; }}
-.stages.many {{ flex-wrap: wrap; }} .stages.many li {{ flex: 1 0 5.4rem; font-size: .8rem; }}
+.stages.many {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(6.2rem, 1fr)); }}
+.stages.many li {{ font-size: .8rem; }}
 .stages .gap {{ border-style: dashed; color: var(--dim); align-self: center; text-align: center; }}
 .stages.few {{ max-width: 100%; }} .stages.few li:only-child {{ max-width: 22rem; }}
 .pipeline .note {{ margin: 0 0 .5rem; }}
@@ -222,6 +223,8 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
     padding: .4rem; font-size: .95rem; }}
   .dv button.tab[aria-selected=true] {{ border-color: var(--accent); }}
   .dv button.file {{ min-height: 2.2rem; }}
+  .wide-chart::before {{ content: "Swipe sideways for the rest."; color: var(--dim); font-size: .82rem;
+    position: sticky; left: 0; }}
   .wide-chart {{ overflow-x: auto; }} .wide-chart > .plot {{ width: 46rem !important;
     height: var(--high); }}
   .stack, .stack tbody, .stack tr, .stack th, .stack td {{ display: block; }}

@@ -36,6 +36,7 @@ MOST_READ = 32
 MOST_TENSOR, MOST_MICRO = 64, 64
 Choices = dict[str, tuple[list[str], str]]  # by option: what it may be, and what it is
 MOST_REMEDIES = 3
+MOST_WORDY = 6  # stages whose boxes stand in one row, with room for words
 MOST_BOXES = 16  # stages that are drawn one by one
 
 
@@ -251,13 +252,14 @@ def stages_html(stages: tuple[StageBox, ...], copies: str) -> str:
         if not few and place == MOST_BOXES // 2:
             told.append(f'<li class="gap">{len(stages) - MOST_BOXES} more</li>')
         kind = "over" if one.share_frac > 1 else "fine"
-        again = f"<span>{escape(one.recompute)}</span>" if one.recompute else ""
+        again_said = one.recompute if few and len(stages) <= MOST_WORDY else one.recompute.partition(" ")[2]
+        again = f'<span title="{escape(one.recompute)}">{escape(again_said)}</span>' if one.recompute else ""
         told.append(
             f'<li class="{kind}"><i style="height:{min(1.0, one.share_frac):.0%}" aria-hidden="true"></i>'
             f"<b>{escape(one.label)}</b><span>{escape(one.layers)}</span>{again}"
             f"<span>{escape(one.memory)}</span></li>"
         )
-    size = "many" if len(every) > 6 else "few"
+    size = "many" if len(every) > MOST_WORDY else "few"
     return (
         f'<div class="pipeline"><ol class="stages {size}" aria-label="Pipeline stages">{"".join(told)}</ol>'
         f'<p class="note">{escape(copies)}; boxes are filled by the memory that is used.</p></div>'

@@ -363,3 +363,10 @@ def test_what_a_search_is_asked_comes_back_from_its_address():
 def test_a_search_for_nothing_there_is_is_refused(query):
     with pytest.raises(InvalidInput):
         search_request(parse_qsl(query))
+
+
+def test_a_long_name_of_a_file_is_cut_before_its_suffix():
+    assert upload_name("long-" * 40 + "config.JSON").endswith("-long-.JSON")
+    assert len(upload_name("long-" * 40 + "config.json")) == 80
+    with pytest.raises(InvalidInput, match="ends in"):
+        upload_name("long-" * 40)

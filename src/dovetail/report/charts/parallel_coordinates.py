@@ -155,8 +155,10 @@ def _written(value: float | str) -> str:
 
 def _mark(value: float | str) -> str:
     """A value beside its axis, where there is little room: three digits, 1.35 M of a large one."""
-    is_large = not isinstance(value, str) and abs(float(value)) >= LARGE
-    return format_rate(float(value), "", 2) if is_large else _written(value)
+    if isinstance(value, str) or abs(value) < LARGE:
+        return _written(value)
+    size, _, prefix = format_rate(float(value), "", 3).partition(" ")
+    return f"{float(size):.3g} {prefix}"
 
 
 def _table(axes: Sequence[Coordinate], rows: Sequence[int]) -> Table:
@@ -190,7 +192,7 @@ def importances(knobs: Sequence[Coordinate], score: Coordinate, *, name: str = "
     texts = [percent(share, 0) for _, share in found]
     figure = ranked(
         [label for label, _ in found], [share for _, share in found], texts, [BLUE] * len(found),
-        "share of the variance it explains", hover="%{y}: %{text}", tickformat="~%",
+        "share of the variance", hover="%{y}: %{text}", tickformat="~%", nticks=4,
     )  # fmt: skip
     return (
         Chart(
