@@ -103,7 +103,8 @@ def check_tabs(page: Page) -> None:
     expect(page.locator("#launch-text")).to_contain_text("deepspeed")
     page.wait_for_url(re.compile("framework=deepspeed"))
     expect(page.get_by_role("link", name="Download", exact=True)).to_have_attribute("download", re.compile("launch"))
-    for tab, heading in (("timeline", "Memory over one step"), ("time", "Time of one step, by stage"), ("report", "assumes")):
+    headings = {"timeline": "Memory over one step", "time": "Time of one step, by stage", "report": "assumes"}
+    for tab, heading in headings.items():
         page.click(f"#tab-{tab}")
         expect(page.locator("#tab")).to_contain_text(heading)
         page.wait_for_url(re.compile(f"tab={tab}"))

@@ -121,7 +121,8 @@ def compared_html(found: Compared, links: Sequence[str]) -> str:
         f'<th scope="col"><a href="{escape(link)}">{escape(name)}</a></th>'
         for name, link in zip(found.names, links, strict=True)
     )
-    parts = [f'<table class="designs"><thead><tr><th scope="col">design</th>{heads}</tr></thead>']
+    wide = f"--designs:{len(found.names)}"
+    parts = [f'<table class="designs" style="{wide}"><thead><tr><th scope="col">design</th>{heads}</tr></thead>']
     parts.append(_group("What it comes to", found.figures, len(found.names)))
     differing = found.differing
     if differing:

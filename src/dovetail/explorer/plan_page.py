@@ -201,6 +201,9 @@ class PlanView:
             await self._show_launch(key)
         else:
             made = f"sections {self._tab} {live.state.key}"
+            if self._site.workers.known(made) is None:
+                with self._fresh_body():
+                    words("Working it out.", "p", "note", role="status", id="tab-busy")
             found = await self._site.workers.answer(live.asker, made, sections, live.state, self._tab)
             if key == self._drawn:
                 with self._fresh_body():

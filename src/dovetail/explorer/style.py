@@ -199,8 +199,10 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
   .beside {{ display: block; }}
   .beside > .stick {{ top: 0; z-index: 5; margin: 0 -.7rem .8rem; }}
   .stick .panel {{ border-radius: 0; padding: .5rem .7rem; margin: 0; box-shadow: 0 2px 6px rgb(0 0 0 / .12); }}
-  .stick .cards {{ grid-template-columns: repeat(3, minmax(0, 1fr)); gap: .3rem; margin: 0; }}
-  .stick .cards > div, .stick .cards > [data-key=limit] {{ grid-column: span 1; padding: .3rem .45rem; }}
+  .stick .cards {{ grid-template-columns: 1fr 1fr; gap: .3rem; margin: 0; }}
+  .stick .cards > div {{ grid-column: span 1; padding: .3rem .45rem; }}
+  .stick .cards > [data-key=limit] {{ grid-column: span 2; }}
+  .stick [data-key=limit] :is(dt, dd, .moved) {{ display: inline; margin-right: .4rem; }}
   .stick .cards > [data-key=rate], .stick .cards > [data-key=mfu], .stick .cards > [data-key=energy],
   .stick .cards .note, .stick .chips, .stick #said {{ display: none; }}
   .stick .cards [data-key] strong {{ font-size: 1.02rem; margin-right: .25rem; }}
@@ -243,8 +245,13 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
   .stack .loses:empty {{ display: none; }} .dv .stack tbody .loses {{ flex: 1 1 55%; }}
   .dv .stack tr.open > * {{ background: none; }} .stack tr.open {{ background: var(--ground); }}
   .dv .stack tbody .use {{ margin-left: auto; }} .stack .use .act {{ min-height: 2.4rem; padding: .1rem .9rem; }}
-  .designs {{ table-layout: auto; }} .designs thead th:first-child {{ width: auto; }}
-  .designs td {{ min-width: 9rem; white-space: normal !important; overflow-wrap: normal; }}
+  .designs, .designs thead, .designs tbody {{ display: block; }}
+  .designs tr {{ display: grid; grid-template-columns: repeat(var(--designs), minmax(6.2rem, 1fr)); gap: 0 .5rem;
+    border-bottom: 1px solid var(--line); padding: .35rem 0; }}
+  .dv .designs :is(th, td) {{ border: 0; padding: 0; white-space: normal; overflow-wrap: anywhere; hyphens: auto; }}
+  .dv .designs tbody th {{ grid-column: 1 / -1; position: static; color: var(--dim); font-size: .8rem; }}
+  .dv .designs .group th {{ font-size: .9rem; padding-top: .6rem; }} .designs thead th:first-child {{ display: none; }}
+  .designs thead th {{ font-size: .95rem; }}
   .rename {{ grid-template-columns: 1fr; gap: 0; }}
   .dv table {{ font-size: .82rem; }}
   .dv th, .dv td {{ padding-right: .7rem; }}
