@@ -318,11 +318,11 @@ def test_an_address_gives_the_same_page_again_and_users_do_not_see_each_others_s
 def test_chip_network_and_accuracy_are_of_the_question_that_the_plan_page_asks(server: Server, visit: Visitor):
     found = visit(f"{server.url}/chip?{SMALL}&baseline=tpu-v6e")
     page = found.page
-    expect(page.locator("#floorplan h2")).to_have_text("h100-sxm beside tpu-v6e")
+    expect(page.locator("#floorplan h2")).to_have_text("h100-sxm and tpu-v6e, to one scale")
     expect(page.locator("#floorplan .main-svg").first).to_be_visible()
     expect(page.locator("#result")).to_contain_text("gpt2-345m on 8 x h100-sxm")
     page.select_option("#baseline", "h200-sxm")
-    expect(page.locator("#floorplan h2")).to_have_text("h100-sxm beside h200-sxm")
+    expect(page.locator("#floorplan h2")).to_have_text("h100-sxm and h200-sxm, to one scale")
     page.wait_for_url(re.compile("baseline=h200-sxm"))
     page.get_by_role("link", name="Network").click()
     expect(page.locator("#collective-said")).to_contain_text("all-reduce of 256.0 MiB on 8 devices takes")

@@ -57,6 +57,7 @@ class CompareView:
             if self._found is None:
                 with box("panel", "section"):
                     words(EMPTY)
+                    words("Go to Plan", "a", href=self.frame.address("/", self._session.query))
                     if self._session.state.plan:
                         button("Add what the plan page shows", self._add, id="add")
                 return

@@ -19,6 +19,7 @@ from dovetail.units import format_rate
 
 MOST_LINES = 400
 MOST_MARKS = 6
+LEAST_APART = 0.045  # of an axis: what a line of text takes
 MOST_LETTERS = 13  # of a line of an axis's name
 LARGE = 1e5  # style: from here on a value is written with a prefix
 JITTER = 0.012  # of an axis: lines of one value lie a little apart
@@ -127,6 +128,7 @@ def _layout(axes: Sequence[Coordinate], scales: Sequence[dict[float | str, float
         marks = list(scale.items())
         if len(marks) > MOST_MARKS:
             marks = [marks[round(turn * (len(marks) - 1) / (MOST_MARKS - 1))] for turn in range(MOST_MARKS)]
+        marks = _apart(marks)
         for value, at in marks:
             words.append({
                 "x": place, "y": at, "text": said(_mark(value)), "showarrow": False, "yanchor": "middle",
@@ -151,6 +153,15 @@ def _layout(axes: Sequence[Coordinate], scales: Sequence[dict[float | str, float
 
 def _written(value: float | str) -> str:
     return value if isinstance(value, str) else number(float(value))
+
+
+def _apart(marks: Sequence[tuple[float | str, float]]) -> list[tuple[float | str, float]]:
+    """Marks without those that would be written over the one before."""
+    kept: list[tuple[float | str, float]] = []
+    for value, at in sorted(marks, key=lambda mark: mark[1]):
+        if not kept or at - kept[-1][1] >= LEAST_APART:
+            kept.append((value, at))
+    return kept
 
 
 def _mark(value: float | str) -> str:
