@@ -116,7 +116,7 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
   align-items: start; }}
 .beside > .wide {{ order: 1; min-width: 0; }} .beside > .stick {{ order: 2; position: sticky; top: .75rem; }}
 .stick .cards {{ grid-template-columns: 1fr 1fr; }} .stick .cards > div {{ grid-column: span 1; }}
-.stick .cards > [data-key=limit] {{ grid-column: span 2; }}
+.stick .cards > :is([data-key=limit], [data-key=energy]) {{ grid-column: span 2; }}
 .sliders {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(16rem, 1fr)); gap: .1rem 1.5rem; }}
 .keeping {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: 0 .8rem; }}
 .keeping .row, .keeping .note {{ grid-column: 1 / -1; }}
