@@ -34,6 +34,7 @@ from dovetail.search.objectives import objectives
 # All that stands in the fields at this moment: what is started is what is read there.
 FIELDS = f"""() => emit(Object.fromEntries({[*COUNTED, *WRITTEN, *OPTIONS]}
   .map((name) => [name, document.getElementById(name)?.value]).filter(([, value]) => value !== undefined)))"""
+OPEN = {"devices": "from the space", "batch": "default"}  # what a field that is left empty stands for
 AXES = (
     ("throughput,area,power,cost", "throughput, area, power and cost"),
     ("throughput,area", "throughput and area"),
@@ -95,9 +96,7 @@ class SearchForm:
         with box("pair"):
             for name in COUNTED:
                 text = str(getattr(asked, name) or "")
-                text_field(
-                    name, LABELS[name], text, self._write(name), inputmode="numeric", placeholder="from the space"
-                )
+                text_field(name, LABELS[name], text, self._write(name), inputmode="numeric", placeholder=OPEN[name])
             for name in WRITTEN:
                 text_field(name, LABELS[name], getattr(asked, name), self._write(name), placeholder=example_of(name))
             for name in options_of(asked.kind):
