@@ -11,8 +11,8 @@ from dovetail.errors import DovetailError
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.explorer.answers import figures_of_job, prepared, result_of
 from dovetail.explorer.figures import LIMIT, Measure, Measures, change_frac, change_label, figure_label, measures_of
+from dovetail.explorer.plan_chips import plan_chips
 from dovetail.explorer.state import State
-from dovetail.explorer.views import plan_chips
 from dovetail.files.residuals import load_residuals
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.compared import memory_by_job, time_by_job
@@ -110,7 +110,7 @@ def _design(state: State) -> _Design:
         "sequence length": f"{job.workload.seq:,}",
         "compute in": job.workload.precision.compute,
     }
-    facts |= {chip.label: chip.value for chip in plan_chips(result.plan, result)}
+    facts |= {chip.label: chip.value for chip in plan_chips(result.plan, result.workload)}
     for figure in figures_of_job(job):
         factor = state.factors.get(figure.key, 1.0)
         facts[figure.label] = figure_label(figure.value * factor, figure.unit)

@@ -25,6 +25,7 @@ from dovetail.report.labels import percent
 
 SETTLED_S = 0.35  # without a change: then everything is worked out again
 AS_PLANNED = "the plan first found"
+STOPPED = "The search was stopped before other plans were ranked."
 TOO_LONG = "This upload is too large for a link: the page keeps it until it is closed."
 Act = Callable[[], None]
 
@@ -226,6 +227,8 @@ class Live:
         """What a design is called where its user says nothing."""
         changed = ", ".join(f"{key} x{value:.3g}" for key, value in sorted(self.state.factors.items()))
         own = self.state.name or changed or (self.job.workload.model.name if self.job is not None else self.state.model)
+        if any(pin.name == own and pin.key == self.state.key for pin in self.session.pins):
+            return own  # this very design: keeping it again changes nothing
         taken = {pin.name for pin in self.session.pins}
         numbered = (f"{own[:34]} ({count})" for count in range(2, MAX_PINS + 2))
         return own if own not in taken else next(name for name in numbered if name not in taken)
@@ -290,7 +293,7 @@ class Live:
         if best:
             gap = "" if busy is None or busy.now is None else gap_label(busy.now)
             said = f"The search was stopped: this is the best plan so far{gap}."
-            self.found, self.found_of = Found(plan=best, said=said), ""
+            self.found, self.found_of = Found(plan=best, said=said, why_alone=STOPPED), ""
             self.session = replace(self.session, state=self.state.with_plan(best))
             await self._settled()
             return

@@ -92,7 +92,7 @@ def _collective(cluster: Cluster, asked: Collective) -> tuple[str, tuple[Chart, 
         f" {format_rate(answer.bus_bytes_per_s, 'B/s')} bus bandwidth{bound}.{_library_beside(job)}"
     )
     loads = [LinkLoad(dimension=o.dimension, mean_frac=o.mean_frac, most_frac=o.most_frac) for o in answer.loads]
-    charts = (*collective_topology(answer), *((link_load(loads),) if loads else ()))
+    charts = (*collective_topology(answer), *((link_load(loads),) if len(loads) > 1 else ()))
     if not is_watched:
         note = f"Chunks are followed on up to {MOST_WATCHED} devices; choose one dimension to see them."
         return said, charts, note

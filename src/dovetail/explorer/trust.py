@@ -26,6 +26,7 @@ from dovetail.report.table import Table
 
 NUM_NEAREST = 12
 MOST_NAMED = 6  # publishers with a colour of their own
+DEVICES = [2**power for power in range(3, 15)]  # marks of the axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +101,7 @@ def errors_chart(
             "data": data,
             "layout": layout(
                 height=460,
-                xaxis=axis("devices", type="log", tickvals=[2**power for power in range(3, 15)]),
+                xaxis=axis("devices", type="log", tickvals=DEVICES, ticktext=[f"{n:,}" for n in DEVICES]),
                 yaxis=axis("measured / predicted", type="log", tickvals=[0.5, 0.7, 1, 1.4, 2, 3], rangemode="tozero"),
                 shapes=[
                     {"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": 1, "y1": 1, "line": {"width": 1}},

@@ -16,7 +16,7 @@ from dovetail.report.memory import unit_of_bytes
 from dovetail.report.ranked import selection_of_best
 from dovetail.report.table import Table
 from dovetail.search.planners.ranking import Choice
-from dovetail.units import format_bytes, format_s
+from dovetail.units import format_bytes, format_rounded_s, format_s
 
 MOST_DOTS = 1500
 
@@ -104,8 +104,8 @@ def points_scatter(
     words = f"{counted(len(points), noun)}, {len(front)} of which no other beats on both time and memory"
     if len(front) > 1:
         words += (
-            f": from {format_s(fastest.step_s)} with {format_bytes(fastest.need_bytes)} per device to"
-            f" {format_s(smallest.step_s)} with {format_bytes(smallest.need_bytes)}"
+            f": from {format_rounded_s(fastest.step_s, 3)} with {format_bytes(fastest.need_bytes)} per device to"
+            f" {format_rounded_s(smallest.step_s, 3)} with {format_bytes(smallest.need_bytes)}"
         )
     chart = Chart(
         name="plans-scatter",

@@ -30,7 +30,15 @@ from dovetail.report.pages.inputs import plain_inputs
 from dovetail.report.plain import Record
 from dovetail.report.pools import pools_list
 from dovetail.report.table import Table
-from dovetail.units import format_bytes, format_count, format_duration, format_energy_j, format_s, format_usd
+from dovetail.units import (
+    format_bytes,
+    format_count,
+    format_duration,
+    format_energy_j,
+    format_rounded_s,
+    format_s,
+    format_usd,
+)
 
 
 def outcome_page(
@@ -123,7 +131,11 @@ def outcome_cards(outcome: Outcome) -> tuple[Card, ...]:
     rate = outcome.tokens_per_s if sample == "tokens" else outcome.samples_per_s
     powers = " or ".join(f"{chip.tdp_w:.0f}" for chip in chips_of(outcome.cluster))
     return (
-        Card(label="Step", value=format_s(outcome.step.step_s), note=counted(outcome.num_microbatches, "microbatch")),
+        Card(
+            label="Step",
+            value=format_rounded_s(outcome.step.step_s, 3),
+            note=counted(outcome.num_microbatches, "microbatch"),
+        ),
         Card(label="Throughput", value=f"{number(rate)} {sample}/s", note=f"{outcome.cluster.num_devices:,} devices"),
         Card(label="Utilisation", value=percent(outcome.mfu_frac), note=f"MFU; HFU {percent(outcome.hfu_frac)}"),
         Card(
