@@ -50,7 +50,7 @@ VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "core", "manager"
 
 def imports(module: Module) -> Iterator[tuple[ast.AST, str]]:
     """Every (node, dotted target) the file imports: at the top, inside functions, under TYPE_CHECKING, by string."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             yield from ((node, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -130,7 +130,7 @@ def _for_annotations(module: Module) -> set[ast.AST]:
     """Everything under `if TYPE_CHECKING:`."""
     return {
         inner
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"
         for child in node.body
         for inner in ast.walk(child)
@@ -153,7 +153,7 @@ def second_hand_violations(modules: Iterable[Module]) -> list[str]:
     return [
         f"{module.at(node)}: takes {alias.name} from {base}, which has it from {home}"
         for module in by_name.values()
-        for node in ast.walk(module.tree)
+        for node in module.nodes
         if isinstance(node, ast.ImportFrom) and (base := module.import_base(node)) in own and base not in HANDED_ON
         for alias in node.names
         if f"{base}.{alias.name}" not in by_name and alias.name not in own[base]
@@ -261,7 +261,7 @@ def _impurities(module: Module) -> Iterator[tuple[ast.AST, str]]:
     imports_pathlib = any(target.partition(".")[0] == "pathlib" for target in module.imported_names.values())
     path_methods = PATHLIB_METHODS if imports_pathlib else PATH_METHODS
     inner: set[ast.AST] = set()  # the tails of attribute chains already reported
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names if not any(pure.startswith(alias.name + ".") for pure in PURE)]
             yield from ((node, f"imports {name} ({why})") for name in names if (why := _impure_reason(name)))

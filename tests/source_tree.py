@@ -24,6 +24,11 @@ class Module:
         return ast.parse(self.text, filename=self.path)
 
     @cached_property
+    def nodes(self) -> list[ast.AST]:
+        """All of the tree, as `ast.walk` gives them: every rule looks at them."""
+        return list(ast.walk(self.tree))
+
+    @cached_property
     def lines(self) -> list[str]:
         return self.text.splitlines()
 
@@ -51,7 +56,7 @@ class Module:
     def imported_names(self) -> dict[str, str]:
         """Local name -> the dotted thing it stands for, over every import in the file, lazy ones included."""
         names: dict[str, str] = {}
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     name = alias.name if alias.asname else alias.name.partition(".")[0]

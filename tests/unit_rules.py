@@ -112,7 +112,7 @@ def is_number(annotation: ast.expr) -> bool:
 
 def declared_names(module: Module) -> Iterator[Named]:
     """Fields, constants, parameters and functions by what they return: everything that carries an annotation."""
-    for node in ast.walk(module.tree):
+    for node in module.nodes:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield Named(node, "function", node.name, node.returns)
             arguments = node.args
@@ -125,8 +125,8 @@ def declared_names(module: Module) -> Iterator[Named]:
 
 def assigned_names(module: Module) -> Iterator[Named]:
     """Variables bound without an annotation."""
-    annotated = {id(node.target) for node in ast.walk(module.tree) if isinstance(node, ast.AnnAssign)}
-    for node in ast.walk(module.tree):
+    annotated = {id(node.target) for node in module.nodes if isinstance(node, ast.AnnAssign)}
+    for node in module.nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in annotated:
             yield Named(node, "variable", node.id, None)
 
@@ -180,8 +180,8 @@ def prefix_literal_violations(modules: Iterable[Module]) -> list[str]:
     for module in modules:
         if module.layer == EXEMPT_MODULE:
             continue
-        parents = {child: node for node in ast.walk(module.tree) for child in ast.iter_child_nodes(node)}
-        for node in ast.walk(module.tree):
+        parents = {child: node for node in module.nodes for child in ast.iter_child_nodes(node)}
+        for node in module.nodes:
             if not isinstance(node, ast.Constant | ast.BinOp) or _excused(module, node):
                 continue
             if _is_prefix(module, node, parents):

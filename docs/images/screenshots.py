@@ -1,7 +1,7 @@
 """Makes the screenshots of the explorer: `python docs/images/screenshots.py` writes explorer-PAGE.png for every page.
 
-It starts `dovetail ui`, opens each page that the explorer's own navigation leads to, waits until an answer is drawn,
-and takes what is on the screen, light; of the first page dark too. Needs Playwright and Chromium.
+It starts `dovetail ui`, asks one question, keeps three designs of it, and takes what is on the screen of each page,
+light; of the first page dark and on a telephone too. Needs Playwright and Chromium.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 FOLDER = Path(__file__).resolve().parent
 NAMES = ("chromium", "chromium-browser", "google-chrome")
-WIDE, HIGH = 1440, 900
-SETTLE_MS = 9_000  # what an answer takes to be drawn
+WIDE, NARROW, HIGH = 1440, 390, 900
+QUESTION = "model=llama3-70b&cluster=dgx-h100&devices=256"
+SETTLE_MS = 4_000  # what an answer takes to be drawn
 WAIT_MS = 120_000
 
 
@@ -46,28 +47,52 @@ def explorer() -> Iterator[str]:
             served.terminate()
 
 
-def pages(browser: Browser, address: str) -> dict[str, str]:
-    """The pages that the navigation leads to, by the names that pictures of them get."""
-    page = browser.new_page()
-    page.goto(address, timeout=WAIT_MS)
-    page.wait_for_load_state("networkidle", timeout=WAIT_MS)
-    site = "{0.scheme}://{0.netloc}".format(urlsplit(address))
-    found = {urlsplit(str(link)).path for link in page.eval_on_selector_all("a[href]", "all => all.map(a => a.href)")}
-    page.close()
-    return {path.strip("/").replace("/", "-") or "plan": f"{site}{path}" for path in sorted({"/", *found})}
+class Visitor:
+    """A browser tab that asks one question, keeps three designs of it, and is pictured on every page."""
 
+    def __init__(self, browser: Browser, first: str, width: int, scheme: Any) -> None:
+        self._site = "{0.scheme}://{0.netloc}".format(urlsplit(first))
+        context = browser.new_context(viewport={"width": width, "height": HIGH}, color_scheme=scheme)
+        self.page = context.new_page()
+        self.page.set_default_timeout(WAIT_MS)
+        self.page.goto(first, timeout=WAIT_MS)  # with the token, which the browser then keeps
+        self.page.goto(f"{self._site}/?{QUESTION}", timeout=WAIT_MS)
+        self.settle()
 
-def shot(browser: Browser, first: str, address: str, file: Path, scheme: Any) -> None:
-    context = browser.new_context(viewport={"width": WIDE, "height": HIGH}, color_scheme=scheme)
-    page = context.new_page()
-    page.goto(first, timeout=WAIT_MS)  # with the token, which the browser then keeps
-    page.goto(address, timeout=WAIT_MS)
-    page.wait_for_timeout(SETTLE_MS)
-    with contextlib.suppress(PlaywrightTimeout):  # a search that goes on is a picture too
-        page.get_by_role("button", name="Cancel").first.wait_for(state="hidden", timeout=WAIT_MS)
-    page.wait_for_timeout(SETTLE_MS)
-    page.screenshot(path=str(file), animations="disabled")
-    context.close()
+    def settle(self) -> None:
+        """Waits until an answer is drawn."""
+        self.page.wait_for_timeout(SETTLE_MS)
+        with contextlib.suppress(PlaywrightTimeout):  # a search that goes on is a picture too
+            self.page.get_by_role("button", name="Cancel").first.wait_for(state="hidden", timeout=WAIT_MS)
+        self.page.wait_for_timeout(SETTLE_MS)
+
+    def shot(self, name: str) -> None:
+        file = FOLDER / f"explorer-{name}.png"
+        self.page.screenshot(path=str(file), animations="disabled")
+        sys.stderr.write(f"{file.name}\n")
+
+    def keep(self, name: str) -> None:
+        self.page.fill("#design-name", name)
+        self.page.click("#pin")
+        self.page.wait_for_timeout(SETTLE_MS)
+
+    def open(self, name: str) -> None:
+        self.page.get_by_role("navigation").get_by_role("link", name=name, exact=True).click()
+        self.settle()
+
+    def keep_three(self) -> None:
+        """The best plan, one by hand, and the best on other hardware; ends on the hardware page."""
+        self.keep("best plan")
+        self.page.select_option("#plan-tp", "8")
+        self.settle()
+        self.keep("TP 8")
+        self.page.click("#plan-anew")
+        self.settle()
+        self.open("Hardware")
+        move = "(own) => { own.value = 0.5; own.dispatchEvent(new Event('input', {bubbles: true})); }"
+        self.page.eval_on_selector("#turn-power", move)
+        self.settle()
+        self.keep("power x1.41")
 
 
 def main() -> None:
@@ -76,12 +101,15 @@ def main() -> None:
         raise SystemExit("screenshots need Chromium: apt-get install chromium, or name one in DOVETAIL_CHROMIUM")
     with explorer() as first, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
-        for name, address in pages(browser, first).items():
-            schemes = ("light", "dark") if name == "plan" else ("light",)
-            for scheme in schemes:
-                file = FOLDER / f"explorer-{name}{'-dark' if scheme == 'dark' else ''}.png"
-                shot(browser, first, address, file, scheme)
-                sys.stderr.write(f"{file.name}\n")
+        Visitor(browser, first, WIDE, "dark").shot("plan-dark")
+        Visitor(browser, first, NARROW, "light").shot("plan-phone")
+        visitor = Visitor(browser, first, WIDE, "light")
+        visitor.shot("plan")
+        visitor.keep_three()
+        visitor.shot("hardware")
+        for name in ("Chip", "Network", "Compare", "Accuracy", "Search"):
+            visitor.open(name)
+            visitor.shot(name.lower())
         browser.close()
 
 

@@ -6,9 +6,14 @@ memory, step time, FLOP and energy, goodput of a long run, and which resource wo
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
-from dovetail.errors import NotModelled
+import numpy as np
+
+from dovetail.errors import DovetailError, NotModelled
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.heterogeneous import AnyCluster, equal_devices, pools_of
 from dovetail.hardware.host import Host
@@ -18,14 +23,15 @@ from dovetail.parallel.check import check_plan
 from dovetail.parallel.levers import Lever, Trial, levers
 from dovetail.parallel.memory import StageMemory, forward_memories, runtime_bytes, stage_memories
 from dovetail.parallel.placement import Placement
-from dovetail.parallel.plan import Plan
+from dovetail.parallel.plan import Plan, columns_of
 from dovetail.parallel.pools import on_pools, pool_placements, usable_by_stage
-from dovetail.parallel.sharding import ShardedPlan, computed_flop, executed_flop, shard
+from dovetail.parallel.sharding import ShardedPlan, computed_flop, executed_flop, shard, shard_plans
 from dovetail.step.goodput import Goodput
 from dovetail.step.long_run import long_run
+from dovetail.step.memory_needs import host_need_bytes, need_bytes
 from dovetail.step.offload import does_offload, host_of
 from dovetail.step.pipelines import check_schedule, pipeline_shape, pipelines, schedule_name
-from dovetail.step.step import PlanSteps, Step
+from dovetail.step.step import PlanSteps, Step, step_times
 from dovetail.workload.graph import Graph
 from dovetail.workload.optimizer import Precision
 from dovetail.workload.scaling_recipes import check_format
@@ -263,11 +269,63 @@ def with_host(use: MemoryUse, plan: Plan, cluster: AnyCluster) -> MemoryUse:
 
 
 def _levers(workload: Workload, cluster: AnyCluster, plan: Plan, graph: Graph) -> tuple[Lever, ...]:
-    """Single changes of the plan that make it fit, each tried."""
+    """Changes of the plan that make it fit, each tried."""
     can_offload = isinstance(cluster, Cluster) and isinstance(cluster.host, Host)
+    num_inside = min(pool.topology.num_inside for pool in pools_of(cluster))
     if workload.is_forward_only:
-        return levers(plan, lambda changed: trial(graph, cluster, forward_plan(changed), workload.precision))
-    return levers(plan, lambda changed: trial(graph, cluster, changed, workload.precision), can_offload=can_offload)
+        return levers(
+            plan,
+            lambda changed: trial(graph, cluster, forward_plan(changed), workload.precision),
+            num_inside=num_inside,
+        )
+
+    is_even = len(set(plan.recompute)) == 1 and not plan.layers_per_stage and not plan.recompute_layers
+    return levers(
+        plan,
+        lambda changed: trial(graph, cluster, changed, workload.precision),
+        fitting_s=partial(_fitting_s, graph, cluster, workload.precision)
+        if isinstance(cluster, Cluster) and is_even
+        else None,
+        num_inside=num_inside,
+        can_offload=can_offload,
+    )
+
+
+def _fitting_s(graph: Graph, cluster: Cluster, precision: Precision, plans: Sequence[Plan]) -> Sequence[float]:
+    """Step times of plans with stages alike, all at once; infinite where one does not fit or cannot run."""
+    found_s = [math.inf] * len(plans)
+    by_offload: dict[tuple[bool, float], list[int]] = {}
+    for row, plan in enumerate(plans):
+        if _can_run(plan, graph, cluster):
+            by_offload.setdefault((plan.offload_optimizer, plan.offload_activations_frac), []).append(row)
+    for rows in by_offload.values():
+        columns = columns_of([plans[row] for row in rows])
+        sharded = shard_plans(graph, columns)
+        fits = need_bytes(sharded, precision) <= cluster.usable_bytes
+        if does_offload(columns):
+            fits &= host_need_bytes(sharded, precision) <= host_of(cluster).share_bytes
+        kept = np.flatnonzero(fits)
+        if len(kept):
+            times_s = step_times(graph, columns.at(kept), cluster, precision).step_s
+            for place, step_s in zip(kept, times_s, strict=True):
+                found_s[rows[place]] = float(step_s)
+    return found_s
+
+
+def _can_run(plan: Plan, graph: Graph, cluster: Cluster) -> bool:
+    try:
+        check_plan(plan, graph, cluster.num_devices)
+        check_schedule(plan, plan.num_microbatches(graph.batch))
+        pool_placements(plan, cluster)
+    except DovetailError:
+        return False
+    return True
+
+
+def hypothetical_step_s(result: Infeasible) -> float:
+    """What a step would take had every device the memory that the plan needs; as it is, the plan does not run."""
+    workload = result.workload
+    return float(trial(workload.training_graph(), result.cluster, result.plan, workload.precision).step_s)
 
 
 def trial(graph: Graph, cluster: AnyCluster, plan: Plan, precision: Precision) -> Trial:

@@ -78,13 +78,19 @@ def test_a_newcomer_sees_plan_time_memory_and_limit_and_opens_every_tab(server: 
     assert re.fullmatch(r"[\d.]+ (s|ms)", planned(page))
     expect(page.locator("#result h2")).to_have_text("llama3-8b on 64 x h100-sxm")
     for key in ("step", "memory"):
-        expect(page.locator(f'[data-key="{key}"] .interval')).to_contain_text("in 9 of 10 runs")
+        expect(page.locator(f'[data-key="{key}"] .interval')).to_contain_text("in nine of ten runs")
     fold = page.evaluate("innerHeight")
-    for part in ('[data-key="step"]', '[data-key="memory"]', '[data-key="limit"]', ".chips", ".stages"):
+    for part in ('[data-key="step"]', '[data-key="memory"]', '[data-key="limit"]', "#result .chips", ".stages"):
         assert page.locator(part).bounding_box()["y"] < fold, f"{part} is below the fold"  # type: ignore[index]
-    expect(page.locator(".chips")).to_contain_text("DP 64")
+    expect(page.locator("#result .chips")).to_contain_text("DP 64")
     expect(page.locator("#tab .main-svg").first).to_be_visible()
     expect(page.locator("#tab table").last).to_contain_text("loses most by")
+    expect(page.locator("#tab .plans .chips").first).to_contain_text("DP 64")
+    page.click("#sort-memory")
+    expect(page.locator("#tab th[aria-sort=ascending]")).to_contain_text("memory")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save Plans by time and memory as PNG").click()
+    assert Path(saved.value.path()).read_bytes().startswith(b"\x89PNG")
     check_tabs(page)
     found.assert_calm()
 
@@ -92,11 +98,13 @@ def test_a_newcomer_sees_plan_time_memory_and_limit_and_opens_every_tab(server: 
 def check_tabs(page: Page) -> None:
     page.click("#tab-launch")
     expect(page.locator("#launch-text")).to_contain_text("torchrun")
+    expect(page.locator("#same-python")).to_contain_text("dovetail.simulate(")
     page.select_option("#framework", "deepspeed")
     expect(page.locator("#launch-text")).to_contain_text("deepspeed")
     page.wait_for_url(re.compile("framework=deepspeed"))
     expect(page.get_by_role("link", name="Download", exact=True)).to_have_attribute("download", re.compile("launch"))
-    for tab, heading in (("timeline", "Memory over one step"), ("time", "Where the time goes"), ("report", "assumes")):
+    headings = {"timeline": "Memory over one step", "time": "Time of one step, by stage", "report": "assumes"}
+    for tab, heading in headings.items():
         page.click(f"#tab-{tab}")
         expect(page.locator("#tab")).to_contain_text(heading)
         page.wait_for_url(re.compile(f"tab={tab}"))
@@ -113,17 +121,17 @@ def test_degrees_are_set_by_hand_against_the_plan_found_and_what_cannot_be_is_re
     assert after > before
     expect(page.locator('[data-key="step"] .worse')).to_be_visible()
     expect(page.locator(".compared")).to_contain_text("against the plan first found")
-    expect(page.locator(".chips")).to_contain_text("TP 2")
+    expect(page.locator("#result .chips")).to_contain_text("TP 2")
     expect(page.locator("#plan-dp")).to_have_value("4")
     page.wait_for_url(re.compile("ref="))
     page.select_option("#plan-pp", "2")
     expect(page.locator(".stages li")).to_have_count(2)
     page.select_option("#plan-recompute", "full")
-    expect(page.locator(".chips")).to_contain_text("Recompute full")
+    expect(page.locator("#result .chips")).to_contain_text("Recompute full")
     page.wait_for_timeout(200)  # the address follows the figures
     page.reload()
     planned(page)
-    expect(page.locator(".chips")).to_contain_text("Recompute full")
+    expect(page.locator("#result .chips")).to_contain_text("Recompute full")
     expect(page.locator(".compared")).to_contain_text("against the plan first found")
     page.select_option("#plan-dp", "4")
     expect(page.locator(".stages li")).to_have_count(1)
@@ -191,6 +199,8 @@ def test_while_a_large_plan_is_searched_old_figures_say_that_they_are_old_and_ca
     expect(page.locator("#busy")).to_be_visible()
     expect(page.locator("#stale")).to_contain_text("these figures are still of gpt2-345m on 8 x h100-sxm")
     expect(page.locator("#answer")).to_have_class(re.compile("stale"))
+    expect(page.locator("#tab-stale")).to_contain_text("this is still of gpt2-345m on 8 x h100-sxm")
+    expect(page.locator("#tab[inert]")).to_have_count(1)  # a plan of another model is not to be taken
     page.fill("#devices", "2048")
     page.press("#devices", "Tab")
     expect(page.locator("#progress")).to_contain_text("Planning deepseek-v3 on 2,048 x h100-sxm: best so far")
@@ -199,7 +209,7 @@ def test_while_a_large_plan_is_searched_old_figures_say_that_they_are_old_and_ca
     page.click("#cancel-plan")
     expect(page.locator("#busy")).to_be_hidden()
     expect(page.locator("#said")).to_contain_text("The search was stopped: this is the best plan so far")
-    expect(page.locator(".chips")).to_contain_text("EP")
+    expect(page.locator("#result .chips")).to_contain_text("EP")
     found.assert_calm()
 
 
@@ -268,7 +278,7 @@ def test_named_designs_stand_side_by_side_and_one_is_the_reference(server: Serve
     heads = [table.locator("thead th").nth(place).bounding_box() for place in range(1, 4)]
     assert all(head is not None and head["width"] > 250 and head["x"] + head["width"] <= 1440 for head in heads)
     assert "%" in table.locator("tr", has_text="Step time").inner_text()
-    assert "in 9 of 10 runs" in table.locator("tr", has_text="Step time").inner_text()
+    assert "in nine of ten runs" in table.locator("tr", has_text="Step time").inner_text()
     differing = table.locator("tbody").nth(1).locator("tr")
     expect(differing).to_have_count(2)  # the heading, and HBM bandwidth alone
     expect(page.locator("figure .main-svg").first).to_be_visible()
@@ -308,11 +318,11 @@ def test_an_address_gives_the_same_page_again_and_users_do_not_see_each_others_s
 def test_chip_network_and_accuracy_are_of_the_question_that_the_plan_page_asks(server: Server, visit: Visitor):
     found = visit(f"{server.url}/chip?{SMALL}&baseline=tpu-v6e")
     page = found.page
-    expect(page.locator("#floorplan h2")).to_have_text("h100-sxm beside tpu-v6e")
+    expect(page.locator("#floorplan h2")).to_have_text("h100-sxm and tpu-v6e, to one scale")
     expect(page.locator("#floorplan .main-svg").first).to_be_visible()
     expect(page.locator("#result")).to_contain_text("gpt2-345m on 8 x h100-sxm")
     page.select_option("#baseline", "h200-sxm")
-    expect(page.locator("#floorplan h2")).to_have_text("h100-sxm beside h200-sxm")
+    expect(page.locator("#floorplan h2")).to_have_text("h100-sxm and h200-sxm, to one scale")
     page.wait_for_url(re.compile("baseline=h200-sxm"))
     page.get_by_role("link", name="Network").click()
     expect(page.locator("#collective-said")).to_contain_text("all-reduce of 256.0 MiB on 8 devices takes")

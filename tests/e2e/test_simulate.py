@@ -80,7 +80,8 @@ def test_a_plan_that_does_not_fit_ends_with_1_and_says_what_would(dovetail):
     assert (ran.returncode, ran.stderr) == (1, "")
     assert ran.stdout.startswith("Does not fit: ")
     assert "What would make it fit" in ran.stdout
-    assert "recompute: full" in ran.stdout
+    assert "--recompute full" in ran.stdout
+    assert "step time  not runnable: " in ran.stdout
 
 
 def test_a_plan_that_does_not_fit_is_an_answer_in_json_too(dovetail):

@@ -14,7 +14,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from dovetail.accuracy.evidence import class_of, evidence, standard_deviation
+from dovetail.accuracy.evidence import GIVEN, Selection, class_of, evidence, standard_deviation
 from dovetail.accuracy.residuals import Residual
 from dovetail.hardware.heterogeneous import AnyCluster
 from dovetail.parallel.plan import Plan
@@ -81,18 +81,6 @@ def _widening(spread: float, rows: Sequence[Residual]) -> float:
     return max(1.0, spread / float(np.sqrt(np.mean(np.square(known))))) if known else 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """What having been chosen does to a prediction: the least of many is likely one that is predicted too short.
-
-    `num_near` predictions, itself among them, lie within the error of a pair; the upper end of the interval of the
-    one chosen is longer by `shift_frac`.
-    """
-
-    num_near: int
-    shift_frac: float
-
-
 def selection_of(best: Predicted, others: Sequence[Predicted], rows: Sequence[Residual]) -> Selection:
     """Of the best of several plans on one cluster."""
     scales = [_widening(max(_spread(best, rows), _spread(one, rows)), rows) * _pair_scale(best, one) for one in others]
@@ -109,7 +97,7 @@ def selection(gaps: FloatArray, scales: FloatArray) -> Selection:
     near = scales[gaps <= scales]
     num_near = 1 + len(near)
     if num_near == 1:
-        return Selection(num_near=1, shift_frac=0.0)
+        return GIVEN
     extreme = NormalDist().inv_cdf((num_near - BLOM) / (num_near + 1 - 2 * BLOM))
     return Selection(num_near=num_near, shift_frac=math.expm1(extreme * float(near.mean()) / math.sqrt(2.0)))
 

@@ -35,22 +35,57 @@ WELL_KNOWN_FRAC = 0.05  # half an interval up to which a third digit is known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """What having been chosen does to a prediction: the least of many is likely one that is predicted too short.
+
+    `num_near` predictions, itself among them, lie within the error of a pair; the upper end of the interval of the
+    one chosen is longer by `shift_frac`.
+    """
+
+    num_near: int
+    shift_frac: float
+
+
+GIVEN = Selection(num_near=1, shift_frac=0.0)  # of a plan that no search has chosen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """Where the seconds of a step lie in nine of ten runs of the class, and what says so."""
+    """Where the seconds of a step lie in nine of ten runs of the class, and what says so.
+
+    Of a plan that a search chose, `upper_s` is widened for the choice; `given_upper_s` is that of the same plan,
+    had it been given.
+    """
 
     lower_s: float
     upper_s: float
     num_rows: int
     evidence: str
     lacking: str = ""  # in what no published run is like the job
+    selection: Selection = GIVEN
 
     @property
     def sentence(self) -> str:
-        return f"{CONFIDENCE_FRAC:.0%} interval {self.bounds}, {self.evidence}".replace("%", " %", 1)
+        return f"{CONFIDENCE_FRAC:.0%} interval {self.bounds}, {self.grounds}".replace("%", " %", 1)
 
     @property
     def bounds(self) -> str:
         return format_bounds(self.lower_s, self.upper_s)
+
+    @property
+    def given_upper_s(self) -> float:
+        return self.upper_s / (1 + self.selection.shift_frac)
+
+    @property
+    def grounds(self) -> str:
+        """What the interval covers, and what it rests on."""
+        return "; ".join(filter(None, (self.covers, self.evidence)))
+
+    @property
+    def covers(self) -> str:
+        """That it is widened for the choice of the plan; empty where none was made."""
+        num_near = self.selection.num_near
+        return f"widened for the choice among {num_near:,} close plans" if num_near > 1 else ""
 
 
 def format_bounds(lower_s: float, upper_s: float) -> str:
@@ -95,19 +130,34 @@ class Evidence:
 
 
 def interval_of(
-    workload: Workload, cluster: AnyCluster, plan: Plan, step_s: float, rows: Sequence[Residual]
+    workload: Workload,
+    cluster: AnyCluster,
+    plan: Plan,
+    step_s: float,
+    rows: Sequence[Residual],
+    selection: Selection = GIVEN,
 ) -> Interval:
-    """The interval around the prediction `step_s`: from own runs where there are enough, else from published `rows`."""
+    """The interval around the prediction `step_s`: from own runs where there are enough, else from published `rows`.
+
+    `selection` is what the plan was chosen among, where a search chose it.
+    """
     own = cluster.own_runs
     if own.num_runs >= MIN_OWN_RUNS:
-        return _around(step_s, own_half_width(own), own.num_runs, _own_runs_label(own))
+        return _around(step_s, own_half_width(own), own.num_runs, _own_runs_label(own), selection)
     found = evidence(class_of(workload, cluster, plan), rows)
-    return replace(_around(step_s, found.half_width, len(found.rows), found.words), lacking=found.lacking)
+    interval = _around(step_s, found.half_width, len(found.rows), found.words, selection)
+    return replace(interval, lacking=found.lacking)
 
 
-def _around(step_s: float, half_width: float, num_rows: int, words: str) -> Interval:
+def _around(step_s: float, half_width: float, num_rows: int, words: str, selection: Selection) -> Interval:
     factor = math.exp(half_width)
-    return Interval(lower_s=step_s / factor, upper_s=step_s * factor, num_rows=num_rows, evidence=words)
+    return Interval(
+        lower_s=step_s / factor,
+        upper_s=step_s * factor * (1 + selection.shift_frac),
+        num_rows=num_rows,
+        evidence=words,
+        selection=selection,
+    )
 
 
 def upper_factor(

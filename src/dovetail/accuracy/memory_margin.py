@@ -11,7 +11,9 @@ import math
 from dataclasses import dataclass
 from statistics import NormalDist
 
+from dovetail.accuracy.evidence import CONFIDENCE_FRAC
 from dovetail.errors import InvalidInput
+from dovetail.hardware.chip import Chip
 
 NUM_PRIOR = 10  # rows that the spread of all publishers counts as beside a framework's own: an estimate
 FIT_PROBABILITY = 0.95  # that a plan fits, at the least, where a user names none
@@ -93,6 +95,52 @@ def memory_spread(framework: str, evidence: tuple[MemoryEvidence, ...] = EVIDENC
 def fit_probability(need_bytes: float, visible_bytes: float, framework: str) -> float:
     """How likely a plan fits that needs `need_bytes` of `visible_bytes`, with the buffers of `framework`."""
     return memory_spread(framework).fit_probability(need_bytes, visible_bytes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryRoom:
+    """What a device has, what a plan may take of it, what it needs, and how likely that fits.
+
+    Interval and probability are of one distribution: a plan fits with (1 + CONFIDENCE_FRAC) / 2 or more exactly where
+    `upper_bytes` is at most `visible_bytes`.
+    """
+
+    capacity_bytes: float  # HBM
+    visible_bytes: float  # what the framework sees of it: driver and ECC have the rest
+    usable_bytes: float  # what a plan may take: what is visible, less what is kept free
+    kept_free_for: str  # why that is
+    need_bytes: float  # allocator, context and communicators counted
+    lower_bytes: float  # of nine in ten runs
+    upper_bytes: float
+    fit_probability: float
+
+    @property
+    def kept_free_frac(self) -> float:
+        return 1.0 - self.usable_bytes / self.visible_bytes
+
+    @property
+    def kept_free_bytes(self) -> float:
+        return self.visible_bytes - self.usable_bytes
+
+    @property
+    def driver_bytes(self) -> float:
+        return self.capacity_bytes - self.visible_bytes
+
+
+def memory_room(need_bytes: float, usable_bytes: float, chip: Chip, framework: str) -> MemoryRoom:
+    """Of a device that needs `need_bytes` of a chip and may take `usable_bytes`, with the buffers of `framework`."""
+    spread = memory_spread(framework)
+    low, high = spread.interval_frac(CONFIDENCE_FRAC)
+    return MemoryRoom(
+        capacity_bytes=chip.hbm.capacity_bytes,
+        visible_bytes=chip.visible_bytes,
+        usable_bytes=usable_bytes,
+        kept_free_for=chip.headroom_reason,
+        need_bytes=need_bytes,
+        lower_bytes=low * need_bytes,
+        upper_bytes=high * need_bytes,
+        fit_probability=spread.fit_probability(need_bytes, chip.visible_bytes),
+    )
 
 
 def check_probability(probability: float) -> float:

@@ -55,7 +55,7 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Near:
-    """The nearest run, if one is near; else why none is."""
+    """Runs that are near, the nearest first; else why none is."""
 
     recipes: tuple[Recipe, ...] = ()
     refusal: str = ""
@@ -64,10 +64,13 @@ class Near:
 NOTHING_NEAR = Near()
 
 
-def nearest_recipe(
+def near_recipes(
     workload: Workload, cluster: AnyCluster, rows: Mapping[str, PublishedRow], residuals: Sequence[Residual]
 ) -> Near:
-    """Of published runs, by name in `rows`, the nearest that has an error in `residuals`; of equals the fastest."""
+    """Of published runs, by name in `rows`, those near that have an error in `residuals`; of equals the fastest first.
+
+    The one order of runs by nearness: the first is the nearest run, wherever one is named.
+    """
     job = class_of(workload, cluster, Plan())
     if not job.is_transformer:
         return Near(refusal=f"no published run that ships is of a {job.family or 'like'} model")
@@ -86,7 +89,8 @@ def nearest_recipe(
     if not found:
         within = f"within a factor of {2**MAX_SIZE_DOUBLINGS:g} of its parameters and {MAX_DISTANCE:g} doublings in all"
         return Near(refusal=f"of {len(alike):,} published runs on such chips none is near: {within}")
-    return Near(recipes=(min(found, key=lambda one: (one.distance, -one.tokens_per_s_per_device)),))
+    order = sorted(found, key=lambda one: (one.distance, -one.tokens_per_s_per_device, one.run.name))
+    return Near(recipes=tuple(order))
 
 
 def _is_alike(one: Residual, job: Class) -> bool:

@@ -145,11 +145,13 @@ def compared(request: CompareRequest, *, context: Context, through: Through = it
     if all(isinstance(result, DovetailError) for result in results):
         raise results[0]  # every one is refused: the first says why
     told = [Refused(message=str(one)) if isinstance(one, DovetailError) else one.outcome for one in results]
-    budgets = [None if isinstance(one, DovetailError) else one.budget for one in results]
+    beside = [
+        {} if isinstance(one, DovetailError) else {"budget": one.budget, "selection": one.selection} for one in results
+    ]
     settings = differences(told, [name for name, _ in questions], keeps_names=len(specs) > 1)
     jobs = tuple(
-        ComparedJob(settings=tuple(own.items()), result=result, **({"budget": budget} if budget else {}))
-        for own, result, budget in zip(settings, told, budgets, strict=True)
+        ComparedJob(settings=tuple(own.items()), result=result, **more)
+        for own, result, more in zip(settings, told, beside, strict=True)
     )
     return Comparison(jobs=jobs, title=f"{len(jobs)} jobs compared", call=request.call)
 

@@ -49,6 +49,7 @@ from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
 
 PARTS = ("model", "cluster", "plan")
+AUTO = "auto"  # in place of a plan: the planner's best
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

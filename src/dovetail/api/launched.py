@@ -16,9 +16,11 @@ from dovetail.files.job import Job
 from dovetail.files.written import write_file
 from dovetail.parallel.frameworks import framework_name
 from dovetail.report.launchers.fallbacks import as_run
+from dovetail.report.launchers.framework_bests import trained_changes
 from dovetail.report.launchers.frameworks import launchers
 from dovetail.report.launchers.launch import Launch, hosts, launch_record, launch_text, script
 from dovetail.report.launchers.nearest import Cost, cost_record, costs, nearest
+from dovetail.report.launchers.runnable_spaces import as_trained_by
 from dovetail.report.launchers.wrappers import WrappedJob, wrappers
 from dovetail.report.outcome import plan_record
 from dovetail.report.page import Page
@@ -37,13 +39,17 @@ OTHER_NAMES = {  # of frameworks, as people say them
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False, eq=False)
 class LaunchScript(Answer):
-    """A launch script, and where it differs from the plan."""
+    """A launch script, and where it differs from the plan.
+
+    `trained`: what the framework changes of the workload for its own plan, which it runs unchanged.
+    """
 
     outcome: Launch
     job: Job
     costs: tuple[Cost, ...]
     call: str
     wrapper: str = ""
+    trained: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
 
     @property
@@ -68,7 +74,11 @@ class LaunchScript(Answer):
 
     @property
     def differing(self) -> tuple[str, ...]:
-        return tuple(f"it runs another plan than the one given: {cost.words}" for cost in self.costs)
+        """Sentences on where the run is another than the one given, and what that costs."""
+        _, plan = as_run(self.job.workload, self.job.plan, self.outcome.missing)
+        other = "trains otherwise than given" if plan == self.job.plan else "runs another plan than the one given"
+        trained = (f"it trains with {', '.join(self.trained)}",) if self.trained else ()
+        return (*trained, *(f"it {other}: {cost.words}" for cost in self.costs))
 
     @property
     def headline(self) -> str:
@@ -83,7 +93,7 @@ class LaunchScript(Answer):
     def _record(self) -> Record:
         _, plan = as_run(self.job.workload, self.job.plan, self.outcome.missing)
         found = launch_record(self.outcome) | {"plan_as_run": plan_record(plan), "written": list(self.written)}
-        found |= {"wrapper": self.wrapper, "text": self.text}
+        found |= {"wrapper": self.wrapper, "text": self.text, "trains": list(self.trained)}
         return found | {"costs": [cost_record(cost) for cost in self.costs]}
 
     @property
@@ -110,10 +120,20 @@ def launched(request: LaunchRequest) -> LaunchScript:
     version = launchers[framework].version(request.framework_version)
     if request.wrapper:
         entry_named(wrappers, request.wrapper, "--wrapper")
-    job = job_of(request.part(JobRequest))
+    given = job_of(request.part(JobRequest))
+    launcher = launchers[framework].at(version)
     with placed_in(request.spec):
-        found = nearest(launchers[framework].at(version), job.workload, job.cluster, job.plan)
-    answer = LaunchScript(outcome=found, job=job, costs=_costs(found, job), call=request.call, wrapper=request.wrapper)
+        workload = as_trained_by(framework, launcher, given.workload, given.cluster, given.plan)
+        job = replace(given, workload=workload)
+        found = nearest(launcher, job.workload, job.cluster, job.plan)
+    answer = LaunchScript(
+        outcome=found,
+        job=job,
+        costs=_costs(found, job),
+        call=request.call,
+        wrapper=request.wrapper,
+        trained=trained_changes(given.workload, workload),
+    )
     return replace(answer, outcome=replace(found, notes=(*found.notes, *answer.differing)))
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
+from dovetail.accuracy.evidence import GIVEN, Selection
 from dovetail.accuracy.memory_margin import FIT_PROBABILITY, check_probability, fit_probability, memory_spread
-from dovetail.accuracy.recipes import nearest_recipe
+from dovetail.accuracy.recipes import near_recipes
 from dovetail.api.answer import Answer
 from dovetail.api.arguments import entry_named
 from dovetail.api.jobs import JobRequest, decisions_of, open_job_of, placed_in
@@ -24,6 +26,7 @@ from dovetail.files.plan_space import decided_choice, fixed_by, forbidden_by
 from dovetail.files.plan_text import plan_text
 from dovetail.files.residuals import load_published, load_residuals
 from dovetail.files.written import write_file
+from dovetail.hardware.chip import HEADROOM_TO_FIT
 from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.heterogeneous import AnyCluster, HeterogeneousCluster, devices_label
 from dovetail.parallel.plan import Plan
@@ -37,16 +40,17 @@ from dovetail.report.launchers.runnable_spaces import frameworks_for, runnable_s
 from dovetail.report.page import Page
 from dovetail.report.plain import Record
 from dovetail.report.planned import PlanReportContext, nothing_sentence, of_best, planned_figures, sentence
+from dovetail.report.ranked import selection_of_best
 from dovetail.report.table import Table
 from dovetail.search.objectives import objectives
 from dovetail.search.planners.candidates import Candidate, Tally
 from dovetail.search.planners.constraints import are_stages_even, overruled, space_under
 from dovetail.search.planners.even_plans import PlanProgress
 from dovetail.search.planners.plan_space import PlanSpace
-from dovetail.search.planners.planner import PlanSearchResult, search_plans
+from dovetail.search.planners.planner import PlanSearchResult, joined_results, search_plans
 from dovetail.search.planners.pools import search_plans_on_pools
 from dovetail.search.planners.quantiles import MEDIAN, Quantile, search_by_quantile
-from dovetail.search.planners.ranking import Choice, NothingFits, Question, Ranked, choice, cluster_usd
+from dovetail.search.planners.ranking import NUM_COMPARED, Choice, NothingFits, Question, Ranked, choice, cluster_usd
 from dovetail.search.planners.runnable_plans import RunnableSpace, search_runnable_plans
 
 PLAN_FILE = "plan.yaml"  # in the commands that are shown, where none was written
@@ -73,7 +77,8 @@ class Planning(Answer):
         """A step by the best plan; by the one that needs least memory, where none fits."""
         found = self.outcome.best if isinstance(self.outcome, Choice) else self.outcome.least
         budget = self.report_context.budget
-        return Simulation(outcome=found, name=self.job.name, budget=budget, call=f"{self.call}.best")
+        call, selection = f"{self.call}.best", selection_among(self.outcome)
+        return Simulation(outcome=found, name=self.job.name, budget=budget, call=call, selection=selection)
 
     @property
     def plan(self) -> Plan:
@@ -147,7 +152,7 @@ def planned(request: PlanRequest, context: SearchContext, plan_file: str = "") -
         budget=budget_of(request.tokens, request.price, job),
         framework=_framework_label(request),
         bests=bests,
-        near=nearest_recipe(job.workload, job.cluster, load_published(), load_residuals()),
+        near=near_recipes(job.workload, job.cluster, load_published(), load_residuals()),
     )
     return Planning(
         outcome=found,
@@ -168,6 +173,11 @@ def best_plan(
     return Job(workload=job.workload, cluster=job.cluster, plan=best.plan, name=job.name), found
 
 
+def selection_among(found: Choice | NothingFits) -> Selection:
+    """What the best plan was chosen among, by errors on published runs."""
+    return selection_of_best(found, load_residuals()) if isinstance(found, Choice) else GIVEN
+
+
 def _found(
     job_request: JobRequest, request: PlanRequest, context: SearchContext, history: list[Mark]
 ) -> tuple[OpenJob, tuple[str, ...], Choice | NothingFits]:
@@ -178,10 +188,11 @@ def _found(
     with countable(), placed_in(job_request.spec):
         question = question_of(job, request)
         if framework:
-            kept, result = _kept_to(framework, version, question, request, context, history, request.top)
-            return job, notes, choice(kept, result)
+            num_best = max(request.top, NUM_COMPARED)
+            kept, result = _kept_to(framework, version, question, request, context, history, num_best)
+            return job, notes, choice(kept, result, request.top)
         question = replace(question, cluster=_with_margin(job.cluster, framework_of(job.cluster), request))
-        return job, notes, choice(question, _searched(question, request, context, history))
+        return job, notes, choice(question, _searched(question, request, context, history), request.top)
 
 
 def _with_margin(cluster: AnyCluster, framework: str, request: PlanRequest) -> AnyCluster:
@@ -202,7 +213,7 @@ def _with_margin(cluster: AnyCluster, framework: str, request: PlanRequest) -> A
         chip = pool.chip
         if chip.is_headroom_given or headroom_frac <= chip.hbm_reserve_frac:
             return pool
-        return pool.with_headroom(headroom_frac, f"so that plans fit with {100 * wanted:g} %")
+        return pool.with_headroom(headroom_frac, f"{HEADROOM_TO_FIT} {100 * wanted:g} %")
 
     if isinstance(cluster, HeterogeneousCluster):
         return replace(cluster, pools=tuple(map(with_margin, cluster.pools)))
@@ -263,12 +274,30 @@ def _kept_to(
             result = search_by_quantile(question.quantile, space.workload, cluster, space.space, num_best, searched)
         if result.best and num_best == 1 and objective.aspect == "time" and question.quantile.is_median:
             limit_s = min(limit_s, result.best[0].step_s)
-        found.append((replace(question, workload=space.workload, cluster=cluster, space=space.space), result))
-    kept, result = min(found, key=lambda pair: pair[1].best[0].score if pair[1].best else math.inf)
-    if not result.best and result.tally.num_fitting:
-        message = f"none of the {result.tally.num_fitting:,} plans that fit is one that {framework} runs as it is"
+        found.append((space, result))
+    joined = joined_results([result for _, result in found], num_best)
+    if not joined.best and joined.tally.num_fitting:
+        message = f"none of the {joined.tally.num_fitting:,} plans that fit is one that {framework} runs as it is"
         raise NotModelled(f"{message}; leave --framework out, and see what launch writes", "framework")
-    return kept, result
+    return _question_kept_to(question, cluster, [space for space, _ in found], joined), joined
+
+
+def _question_kept_to(
+    question: Question, cluster: Cluster, spaces: list[RunnableSpace], found: PlanSearchResult
+) -> Question:
+    """The question with the workload as the framework trains it by the best plan, and by the others' ZeRO stages."""
+    workloads = {stage: space.workload for space in spaces for stage in space.space.zero_stage}
+    best = found.best[0].plan if found.best else found.tally.least[0] if found.tally.least else None
+    workload = workloads.get(best.zero_stage, spaces[0].workload) if best else spaces[0].workload
+    space = next(space.space for space in spaces if space.workload == workload)
+    others = tuple((stage, one) for stage, one in workloads.items() if one != workload)
+    return replace(
+        question,
+        workload=workload,
+        cluster=cluster,
+        space=replace(space, zero_stage=tuple(sorted(workloads))),
+        by_zero_stage=others,
+    )
 
 
 def _framework_bests(
@@ -319,8 +348,8 @@ def _framework_best(
         return replace(none, refusal=error.message)
     if not result.best:
         return replace(none, refusal="no plan that it runs fits")
-    trained = trained_changes(question.workload, kept.workload)
     [best, *_] = result.best
+    trained = trained_changes(question.workload, kept.workload)
     likely = fit_probability(best.need_bytes, cluster.chip.visible_bytes, name)
     return replace(none, candidates=(best,), trained=trained, gap_frac=result.gap_frac, fit_probability=likely)
 
@@ -337,7 +366,25 @@ def _framework_notes(found: Choice | NothingFits, job: OpenJob, request: PlanReq
     words = _framework_label(request)
     trained = trained_changes(job.workload, found.question.workload)
     differs = f"; it trains with {', '.join(trained)}" if trained else ""
-    return (f"kept to plans that {words} runs as printed{differs}",)
+    return (f"kept to plans that {words} runs as printed{differs}", *_other_stages(found, job), *_row_notes(found))
+
+
+def _row_notes(found: Choice | NothingFits) -> Iterator[str]:
+    """What the plans behind the best one are."""
+    if isinstance(found, Choice) and len(found.ranking) > 1:
+        is_proven = found.proof.are_rows_proven
+        what = "proven to be the best of its degrees" if is_proven else "the best found of its degrees, not proven"
+        yield f"each plan of the ranking is {what}, among plans with stages alike"
+
+
+def _other_stages(found: Choice | NothingFits, job: OpenJob) -> Iterator[str]:
+    """What plans of the ranking train otherwise than the best of it does."""
+    ranked = found.ranking if isinstance(found, Choice) else ()
+    shown = {one.candidate.plan.zero_stage for one in ranked}
+    for stage, workload in found.question.by_zero_stage:
+        if stage in shown:
+            trained = ", ".join(trained_changes(job.workload, workload)) or "what is given"
+            yield f"under ZeRO-{stage} it trains with {trained}"
 
 
 def _launchable(request: PlanRequest, best: tuple[Runnable, ...], bests: tuple[FrameworkBest, ...]) -> tuple[str, bool]:
@@ -408,7 +455,7 @@ def _searched(
     question: Question, request: PlanRequest, context: SearchContext, history: list[Mark]
 ) -> PlanSearchResult:
     objective, cluster, is_even_only = question.objective, question.cluster, are_stages_even(question.constraints)
-    usd = cluster_usd(cluster, objective)
+    usd, num_best = cluster_usd(cluster, objective), max(request.top, NUM_COMPARED)
     if isinstance(cluster, HeterogeneousCluster) and is_even_only:
         rule = "on a cluster of several pools stages hold as many layers as their chips are fast"
         raise InvalidInput(f"{rule}; leave uneven ones allowed", "stages")
@@ -422,7 +469,7 @@ def _searched(
                     cluster,
                     space,
                     objective,
-                    num_best=request.top,
+                    num_best=num_best,
                     cluster_usd=usd,
                     progress=progress,
                     num_refined=request.limit,
@@ -432,14 +479,14 @@ def _searched(
                 cluster,
                 space,
                 objective,
-                num_best=request.top,
+                num_best=num_best,
                 cluster_usd=usd,
                 progress=progress,
                 is_even_only=is_even_only,
                 num_refined=request.limit,
             )
 
-        return search_by_quantile(question.quantile, question.workload, cluster, question.space, request.top, searched)
+        return search_by_quantile(question.quantile, question.workload, cluster, question.space, num_best, searched)
 
 
 def _runnable(found: Choice | NothingFits, job: OpenJob, request: PlanRequest) -> tuple[tuple[Runnable, ...], ...]:

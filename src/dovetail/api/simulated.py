@@ -9,13 +9,14 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, SupportsIndex
 
-from dovetail.accuracy.evidence import Interval, interval_of
+from dovetail.accuracy.evidence import GIVEN, Interval, Selection, interval_of
+from dovetail.api.advice import advice_for
 from dovetail.api.answer import Answer, plain_page
 from dovetail.api.arguments import in_python
-from dovetail.api.jobs import JobRequest, decisions_of, job_of, open_job_of, placed_in
+from dovetail.api.jobs import AUTO, JobRequest, decisions_of, job_of, open_job_of, placed_in
 from dovetail.api.requests.jobs import PlanRequest, SimulateRequest
 from dovetail.errors import InvalidInput
-from dovetail.evaluate import Infeasible, MemoryUse, Outcome, evaluate
+from dovetail.evaluate import Infeasible, MemoryUse, Outcome, evaluate, hypothetical_step_s
 from dovetail.files.job import Job, OpenJob, countable
 from dovetail.files.residuals import load_residuals
 from dovetail.files.spec_changes import plan_decisions
@@ -24,6 +25,7 @@ from dovetail.parallel.levers import Lever
 from dovetail.parallel.plan import Plan
 from dovetail.report.figures import Figures, record_of, tables_of
 from dovetail.report.goodput import NO_BUDGET, Budget, Run, run_of, step_usd
+from dovetail.report.levers import IN_SPEC, Advice
 from dovetail.report.limits import limited_by
 from dovetail.report.outcome import outcome_figures
 from dovetail.report.page import Page
@@ -35,8 +37,6 @@ if TYPE_CHECKING:
     from dovetail.api.progress import Tell
     from dovetail.api.search_context import SearchContext
 
-AUTO = "auto"  # in place of a plan: the planner's best
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Simulation(Answer):
@@ -46,6 +46,8 @@ class Simulation(Answer):
     name: str = ""
     budget: Budget = NO_BUDGET
     call: str = "dovetail.simulate()"
+    selection: Selection = GIVEN  # what a search chose the plan among
+    advice: Advice = IN_SPEC  # in what form changes are offered
 
     @property
     def fits(self) -> bool:
@@ -66,16 +68,24 @@ class Simulation(Answer):
         return self.outcome.levers if isinstance(self.outcome, Infeasible) else ()
 
     @property
+    def hypothetical_step_s(self) -> float:
+        """Of a plan that does not fit: what a step would take had devices the memory. It does not run."""
+        if isinstance(self.outcome, Outcome):
+            raise InvalidInput("the plan fits, so there is no hypothetical_step_s; ask .step_s")
+        return hypothetical_step_s(self.outcome)
+
+    @property
     def step_s(self) -> float:
         return float(self._done("step_s").step.step_s)
 
     @property
     def interval(self) -> Interval:
-        """The bounds of `step_s` by errors on published runs, and what they rest on."""
+        """The bounds of `step_s` by errors on published runs, widened where a search chose the plan; what says so."""
         done = self._done("interval")
         if done.workload.is_forward_only:
             raise InvalidInput("published runs are of training, so an evaluation step has no interval")
-        return interval_of(done.workload, done.cluster, done.plan, done.step.step_s, load_residuals())
+        step_s, residuals = done.step.step_s, load_residuals()
+        return interval_of(done.workload, done.cluster, done.plan, step_s, residuals, self.selection)
 
     @property
     def tokens_per_s(self) -> float:
@@ -158,7 +168,8 @@ class Simulation(Answer):
             return plain_page(self.headline, self.tables)
         from dovetail.files.published_runs import load_published_runs
 
-        return outcome_page(self.outcome, self.name, load_residuals(), self.budget, load_published_runs())
+        runs = load_published_runs()
+        return outcome_page(self.outcome, self.name, load_residuals(), self.budget, runs, self.selection, self.advice)
 
     @property
     def _record(self) -> Record:
@@ -166,7 +177,7 @@ class Simulation(Answer):
 
     @property
     def _figures(self) -> Figures:
-        return outcome_figures(self.outcome, self.name, load_residuals(), self.budget)
+        return outcome_figures(self.outcome, self.name, load_residuals(), self.budget, self.selection, self.advice)
 
     @property
     def inputs(self) -> Record:
@@ -210,26 +221,27 @@ def simulated(request: SimulateRequest, *, context: Callable[[], AbstractContext
         is_forward_only=request.forward_only,
         launch_text=request.launch_text,
     )
-    return simulation_of(question, context=context, call=request.call)
+    found = simulation_of(question, context=context, call=request.call)
+    return found if found.fits else replace(found, advice=advice_for(request, found.plan))
 
 
 def simulation_of(
     question: Question, *, context: Callable[[], AbstractContextManager[SearchContext]], call: str = ""
 ) -> Simulation:
     """The step that is asked for; `context` is entered where the plan has to be searched for first."""
-    job_request = question.job() if callable(question.job) else question.job
+    job_request, selection = question.job() if callable(question.job) else question.job, GIVEN
     if question.launch_text:
         job = _read_back(job_request, question.launch_text)
     elif job_request.plan == AUTO:
         with context() as search_context:
-            job = _with_best_plan(job_request, search_context)
+            job, selection = _with_best_plan(job_request, search_context)
     else:
         job = job_of(job_request)
     budget = budget_of(question.num_tokens, question.device_usd_per_s, job)
     workload = replace(job.workload, is_forward_only=question.is_forward_only)
     with placed_in(job_request.spec), countable():
         outcome = evaluate(workload, job.cluster, job.plan)
-    return Simulation(outcome=outcome, name=job.name, budget=budget, call=call)
+    return Simulation(outcome=outcome, name=job.name, budget=budget, call=call, selection=selection)
 
 
 def check_has_timeline(outcome: Outcome | Infeasible) -> None:
@@ -260,14 +272,14 @@ def _read_back(job_request: JobRequest, file: str) -> Job:
     return Job(workload=found.workload, cluster=open_job.cluster, plan=found.plan, name=open_job.name)
 
 
-def _with_best_plan(job_request: JobRequest, context: SearchContext) -> Job:
-    """The job with the planner's best plan; where none fits, with the one that needs least."""
-    from dovetail.api.planned import best_plan
+def _with_best_plan(job_request: JobRequest, context: SearchContext) -> tuple[Job, Selection]:
+    """The job with the planner's best plan, and what it was chosen among; where none fits, the one that needs least."""
+    from dovetail.api.planned import best_plan, selection_among
 
     fixed = tuple(f"{key}={value}" for key, value in plan_decisions(job_request.changes).items())
     request = PlanRequest(top=1, fix=fixed, **decisions_of(job_request))
-    job, _ = best_plan(replace(job_request, plan=""), request, context)
-    return job
+    job, found = best_plan(replace(job_request, plan=""), request, context)
+    return job, selection_among(found)
 
 
 def called(progress: Tell | bool) -> AbstractContextManager[SearchContext]:

@@ -46,7 +46,8 @@ def swept(request: SweepRequest, *, context: Context, through: Through = iter) -
         if isinstance(result, DovetailError):
             jobs.append(ComparedJob(settings=settings, result=Refused(message=str(result)), budget=NO_BUDGET))
         else:
-            jobs.append(ComparedJob(settings=settings, result=result.outcome, budget=result.budget))
+            own = {"budget": result.budget, "selection": result.selection}
+            jobs.append(ComparedJob(settings=settings, result=result.outcome, **own))
     keys = tuple(axis.key for axis in axes)
     return Comparison(jobs=tuple(jobs), title=f"{' x '.join(keys)}: {len(jobs)} rows", call=request.call, axes=keys)
 

@@ -4,7 +4,7 @@
 import importlib.util
 from typing import Annotated
 
-from dovetail.api.requests.option import COUNT, FLAG, Option
+from dovetail.api.requests.option import COUNT, FLAG, SWITCH, Option
 from dovetail.cli.options import command
 from dovetail.errors import InvalidInput
 
@@ -28,7 +28,10 @@ def ui(
             flag="--read-only",
         ),
     ] = False,
-    opens: Annotated[bool, Option("Open the page in the browser.", kind=FLAG, flag="--open")] = False,
+    opens: Annotated[
+        "bool | None",
+        Option("Open the page in the browser; it is not, if left out.", kind=SWITCH, flag="--open/--no-open"),
+    ] = None,
     as_json: Annotated[bool, Option("Print the address as JSON, for programs.", kind=FLAG, flag="--json")] = False,
 ) -> None:
     """Explore in the browser: plan, hardware, chip, network, search.
@@ -36,7 +39,7 @@ def ui(
     Pages are served by this machine alone, from what is installed: nothing is loaded from or told to anyone else.
     The address that is printed has a token in it, without which nobody gets in. Ends with Ctrl-C.
     """
-    answer(host, port, store, is_read_only=is_read_only, opens_browser=opens, as_json=as_json)
+    answer(host, port, store, is_read_only=is_read_only, opens_browser=bool(opens), as_json=as_json)
 
 
 def answer(host: str, port: int, store: str, *, opens_browser: bool, as_json: bool, is_read_only: bool = False) -> None:

@@ -60,8 +60,11 @@ class AccuracyView:
                     words(f"No published run is like it in this: {found.lacking}.", "p", "old")
                 for chart in found.charts:
                     show_chart(chart, mode)
-            with box("panel", "section"):
-                words(found.runs.title, "h2")
-                markup(tables_html((found.runs,), under=found.runs.title), "div", "scroll")
+            with box("panel", "section", id="nearest"):
+                words(found.nearest.title, "h2")
+                markup(tables_html((found.nearest,), under=found.nearest.title), "div", "scroll")
+                if found.runs.rows:
+                    words(found.runs.title, "h3")
+                    markup(tables_html((found.runs,), under=found.runs.title), "div", "scroll")
         self._body.props["data-drawn"] = "1"
         self._body.update()

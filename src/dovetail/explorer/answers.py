@@ -6,16 +6,18 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 
+from dovetail.accuracy.evidence import GIVEN, Selection
 from dovetail.accuracy.residuals import Residual
 from dovetail.api.jobs import JobRequest, open_job_of
 from dovetail.api.launched import launched
-from dovetail.api.planned import best_plan, framework_bests
+from dovetail.api.planned import best_plan, framework_bests, selection_among
 from dovetail.api.progress import Progress, Tell
 from dovetail.api.requests.jobs import LaunchRequest, PlanRequest
 from dovetail.api.search_context import CallContext
 from dovetail.errors import DovetailError, InvalidInput
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.explorer.designs import design_cluster
+from dovetail.explorer.plan_chips import Chip, brief_chips
 from dovetail.explorer.state import DEVICES, TIMES, State
 from dovetail.files.heterogeneous_cluster import any_cluster_of
 from dovetail.files.inline_plan import decided_by
@@ -38,8 +40,11 @@ from dovetail.report.pages.simulated import outcome_page
 from dovetail.report.ranked import best_faster_probability
 from dovetail.search.planners.ranking import Choice, NothingFits, Ranked
 from dovetail.workload.model import Model
+from dovetail.workload.workload import Workload
 
 DEFAULT_OBJECTIVE = "time"
+NONE_RANKED = "No plan of the search fits, so there are no others to rank."
+NONE_FITS = "No plan fits; this is the one that needs least memory."
 NUM_ALTERNATIVES, NUM_SPREAD = 12, 60
 MOST_SPREAD_S = 8.0  # a search that took longer is not repeated for more dots
 WAIT_WORDS = {name: words for name, (words, _) in WAITS.items()} | {
@@ -55,6 +60,7 @@ class Alternative:
 
     plan: str
     brief: str
+    chips: tuple[Chip, ...]
     step_s: float
     need_bytes: float
     over_best_frac: float
@@ -68,10 +74,12 @@ class Found:
 
     plan: str
     said: str
+    selection: Selection = GIVEN
     gap_frac: float = 0.0
     alternatives: tuple[Alternative, ...] = ()
     charts: tuple[Chart, ...] = ()
     took_s: float = 0.0
+    why_alone: str = ""  # why there are no others to show
 
 
 def job_of_state(state: State) -> OpenJob:
@@ -204,12 +212,13 @@ def found_for_state(state: State, tell: Tell | None = None, objective: str = DEF
     best, answer = best_plan(asked, wanted, CallContext(tell=tell or _no_progress))
     took_s = time.monotonic() - began_s
     if isinstance(answer, NothingFits):
-        return Found(plan=plan_text(best.plan), said="No plan fits; this is the one that needs least memory.")
+        return Found(plan=plan_text(best.plan), said=NONE_FITS, why_alone=NONE_RANKED)
     residuals = load_residuals()
     gap = "optimal in the model" if answer.gap_frac <= 0 else f"at most {percent(answer.gap_frac, 2)} from the best"
     return Found(
         plan=plan_text(best.plan),
         said=f"Best of {answer.tally.num_plans:,} plans, {gap}.",
+        selection=selection_among(answer),
         gap_frac=answer.gap_frac,
         alternatives=tuple(_alternative(answer, one, residuals) for one in answer.ranking),
         charts=plans_scatter(answer, residuals),
@@ -231,6 +240,7 @@ def _alternative(found: Choice, one: Ranked, residuals: Sequence[Residual]) -> A
     return Alternative(
         plan=plan_text(one.candidate.plan),
         brief=plan_in_brief(one.candidate.plan),
+        chips=brief_chips(one.candidate.plan, found.question.workload),
         step_s=float(one.candidate.step_s),
         need_bytes=float(one.candidate.need_bytes),
         over_best_frac=one.over_best_frac,
@@ -253,7 +263,7 @@ class FrameworkRow:
     framework: str
     version: str
     plan: str = ""
-    brief: str = ""
+    chips: tuple[Chip, ...] = ()
     step_s: float = 0.0
     need_bytes: float = 0.0
     fits_with: str = ""
@@ -266,11 +276,11 @@ def frameworks_for_state(state: State, tell: Tell) -> tuple[FrameworkRow, ...]:
     job = job_as_turned(state)
     asked = _job_request(state, job.workload.model, altered_cluster(state, job))
     rows = framework_bests(asked, PlanRequest().changed(**state.requested), CallContext(tell=tell))
-    found = [_framework_row(one) for one in rows]
+    found = [_framework_row(one, job.workload) for one in rows]
     return tuple(sorted(found, key=lambda one: one.step_s or float("inf")))
 
 
-def _framework_row(one: FrameworkBest) -> FrameworkRow:
+def _framework_row(one: FrameworkBest, workload: Workload) -> FrameworkRow:
     row = FrameworkRow(framework=one.framework, version=one.version, trained=one.trained, refusal=one.refusal)
     if not one.candidates:
         return row
@@ -278,7 +288,7 @@ def _framework_row(one: FrameworkBest) -> FrameworkRow:
     return replace(
         row,
         plan=plan_text(best.plan),
-        brief=plan_in_brief(best.plan),
+        chips=brief_chips(best.plan, workload),
         step_s=float(best.step_s),
         need_bytes=float(best.need_bytes),
         fits_with=likely(one.fit_probability),
@@ -307,7 +317,7 @@ def launch_of_state(state: State, framework: str) -> LaunchText:
 
 def page_of_state(state: State) -> Page:
     """Everything there is to say of the state's plan, as a page that is kept says it."""
-    return outcome_page(result_of_state(state), residuals=load_residuals())
+    return outcome_page(result_of_state(state), residuals=load_residuals(), selection=state.selection)
 
 
 def _no_progress(_: Progress) -> None:

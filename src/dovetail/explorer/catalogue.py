@@ -30,7 +30,7 @@ def cluster_groups(file: Upload | None = None, design: str = "") -> dict[str, Op
 
 
 def chip_groups() -> dict[str, Options]:
-    return {"": [("", "search-space value"), *named(chips.names())]}
+    return {"": [("", "from the space"), *named(chips.names())]}
 
 
 def named(names: Iterable[str]) -> Options:

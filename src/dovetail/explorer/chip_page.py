@@ -38,9 +38,13 @@ class ChipView:
                 session = session_of(self._query, (BASELINE,))
             self._live = live = Live(self._site, self.frame, session)
             self._strip = Strip(live, self.frame)
-            with box("panel", "section", aria_label="Baseline"), box("pair"):
+            with box("baseline"):
                 self._choice = choice_field(
-                    BASELINE, "Beside", {"": named(chips.names())}, self._baseline or DEFAULT_BASELINE, self._choose
+                    BASELINE,
+                    "Drawn beside",
+                    {"": named(chips.names())},
+                    self._baseline or DEFAULT_BASELINE,
+                    self._choose,
                 )
             self._body = ui.element("div")
         live.on_figures = live.on_busy = self._strip.show
@@ -82,10 +86,10 @@ class ChipView:
         self._body.clear()
         with self._body:
             with box("panel", "section", id="floorplan"):
-                words(f"{found.name} beside {found.baseline}", "h2")
                 for chart in found.drawn:
-                    show_chart(chart, mode)
+                    show_chart(chart, mode, heading="h2")
                 if not found.drawn:
+                    words(f"{found.name} beside {found.baseline}", "h2")
                     words("The area of one of them is not modelled, so there is nothing to draw to scale.", "p", "note")
                 markup(tables_html((found.facts,), under=found.facts.title))
             with box("overlaid"):
@@ -100,7 +104,6 @@ class ChipView:
                     words(found.why_none, "p", "note")
             for chart in found.roofline:
                 with box("panel", "section"):
-                    words(f"Roofline of {found.name}", "h2")
-                    show_chart(chart, mode)
+                    show_chart(chart, mode, heading="h2")
         self._body.props["data-drawn"] = "1"
         self._body.update()

@@ -57,6 +57,7 @@ class CompareView:
             if self._found is None:
                 with box("panel", "section"):
                     words(EMPTY)
+                    words("Go to Plan", "a", href=self.frame.address("/", self._session.query))
                     if self._session.state.plan:
                         button("Add what the plan page shows", self._add, id="add")
                 return
@@ -121,7 +122,8 @@ def compared_html(found: Compared, links: Sequence[str]) -> str:
         f'<th scope="col"><a href="{escape(link)}">{escape(name)}</a></th>'
         for name, link in zip(found.names, links, strict=True)
     )
-    parts = [f'<table class="designs"><thead><tr><th scope="col">design</th>{heads}</tr></thead>']
+    wide = f"--designs:{len(found.names)}"
+    parts = [f'<table class="designs" style="{wide}"><thead><tr><th scope="col">design</th>{heads}</tr></thead>']
     parts.append(_group("What it comes to", found.figures, len(found.names)))
     differing = found.differing
     if differing:

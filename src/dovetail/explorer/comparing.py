@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dovetail.accuracy.chance import Predicted, chance_shorter_frac
+from dovetail.accuracy.evidence import GIVEN, Selection
 from dovetail.errors import DovetailError
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.explorer.answers import figures_of_job, prepared, result_of
 from dovetail.explorer.figures import LIMIT, Measure, Measures, change_frac, change_label, figure_label, measures_of
+from dovetail.explorer.plan_chips import plan_chips
 from dovetail.explorer.state import State
-from dovetail.explorer.views import plan_chips
 from dovetail.files.residuals import load_residuals
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.compared import memory_by_job, time_by_job
@@ -67,16 +68,20 @@ class _Design:
 
     facts: dict[str, str]
     result: Outcome | Infeasible | Refused
+    selection: Selection = GIVEN
 
     @property
     def measures(self) -> Measures:
-        return () if isinstance(self.result, Refused) else measures_of(self.result)
+        return () if isinstance(self.result, Refused) else measures_of(self.result, self.selection)
 
 
 def compared(pins: Sequence[State]) -> Compared:
     """A column for each design; what is wrong with one stands in its column."""
     designs, names = [_design(pin) for pin in pins], names_of(pins)
-    jobs = [ComparedJob(settings=(("job", name),), result=one.result) for name, one in zip(names, designs, strict=True)]
+    jobs = [
+        ComparedJob(settings=(("job", name),), result=one.result, selection=one.selection)
+        for name, one in zip(names, designs, strict=True)
+    ]
     return Compared(
         names=names,
         figures=(*_figure_rows(designs), *_chances(designs)),
@@ -105,11 +110,11 @@ def _design(state: State) -> _Design:
         "sequence length": f"{job.workload.seq:,}",
         "compute in": job.workload.precision.compute,
     }
-    facts |= {chip.label: chip.value for chip in plan_chips(result.plan, result)}
+    facts |= {chip.label: chip.value for chip in plan_chips(result.plan, result.workload)}
     for figure in figures_of_job(job):
         factor = state.factors.get(figure.key, 1.0)
         facts[figure.label] = figure_label(figure.value * factor, figure.unit)
-    return _Design(facts=facts, result=result)
+    return _Design(facts=facts, result=result, selection=state.selection)
 
 
 def _fact_rows(designs: Sequence[_Design]) -> tuple[Row, ...]:

@@ -59,12 +59,12 @@ def written_demo() -> str:
     front = front_of_report(found.outcome)
     points = _spread(front.points)
     first = (
-        f"A demo that ships with Dovetail: {len(points)} of the {len(front.points):,} systems of an exact front, as"
-        f" physics {physics_version()} has it."
+        f"A demo that ships with Dovetail: {len(points)} of the {len(front.points):,} systems of an exact front,"
+        f" by physics {physics_version()}."
     )
     record = {
         "physics": physics_version(),
-        "title": f"{MODEL} on {NUM_DEVICES} chips that none beats in throughput, area and power",
+        "title": f"{MODEL} on {NUM_DEVICES} chips: Pareto front of throughput, area and power",
         "said": [first, *front.said],
         "axes": front.axes,
         "is_more_better": front.is_more_better,

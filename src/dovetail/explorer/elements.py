@@ -14,12 +14,13 @@ from urllib.parse import quote
 from nicegui import ui
 from nicegui.element import Element
 
-from dovetail.report.charts.chart import HIGH_PX, Chart, box_style
+from dovetail.report.charts.chart import HIGH_PX, WIDE, Chart, box_style
 from dovetail.report.charts.themes import Mode, themed
 from dovetail.report.page import Section
 from dovetail.report.page_tables import table_html
 from dovetail.report.table import Table
 
+SCALE_PX = 90  # more height for a drawing to scale
 VALUE = "(e) => emit(e.target.value)"
 NOTHING = "() => emit()"
 # What a field holds at first, as an attribute: the property of that name is written again whenever anything on the page
@@ -171,13 +172,15 @@ def tables_html(tables: Sequence[Table], under: str = "") -> str:
 
 
 def show_section(section: Section, mode: Mode) -> None:
-    """A part of an answer: its words, charts and tables."""
+    """A part of an answer: its words, charts and tables. A part that is one chart has that chart's title alone."""
+    is_chart = len(section.charts) == 1 and not section.sentences
     with box("panel", "section"):
-        words(section.title, "h2")
+        if not is_chart:
+            words(section.title, "h2")
         for sentence in section.sentences:
             words(sentence)
         for chart in section.charts:
-            show_chart(chart, mode)
+            show_chart(chart, mode, heading="h2" if is_chart else "h3")
         if section.tables:
             told = tables_html(section.tables, under=section.title)
             is_long = bool(section.charts)
@@ -186,31 +189,66 @@ def show_section(section: Section, mode: Mode) -> None:
             )
 
 
-def show_chart(chart: Chart, mode: Mode, *, is_whole: bool = True) -> ui.plotly:
-    """A figure that can be looked at and read: what it shows in words, and its numbers as a table.
+def show_chart(chart: Chart, mode: Mode, *, is_whole: bool = True, heading: str = "h3") -> ui.plotly:
+    """A figure that can be looked at, read and taken along: what it shows in words, its numbers as a table, and files.
 
     One that still changes is not whole: it has its title alone.
     """
     with box("chart-box", "figure", aria_label=chart.alt):
-        words(chart.title, "h3")
-        found = ui.plotly(drawn(chart, mode)).classes("w-full plot").style(box_style(chart.figure))
-        found.props["role"] = "img"
-        found.props["aria-label"] = chart.alt
+        words(chart.title, heading)
+        is_wide = chart.figure["layout"].get("meta") == WIDE
+        with box("wide-chart" if is_wide else "whole-chart", **({"tabindex": "0"} if is_wide else {})):
+            figure = drawn(chart, mode)
+            found = ui.plotly(figure).classes("w-full plot").style(box_style(figure))
+            found.props["role"] = "img"
+            found.props["aria-label"] = chart.alt
         if not is_whole:
             return found
         words(chart.alt, "figcaption")
         with box("save"):
-            saved = download_html(f"{chart.name}.csv", _csv(chart.table), "Download as CSV")
-            markup(f"<details><summary>Numbers of this chart</summary>{saved}{tables_html((chart.table,))}</details>")
-            button("Save picture", _saving(chart, mode), is_quiet=True, aria_label=f"Save {chart.title} as SVG")
+            markup(f"<details><summary>Numbers of this chart</summary>{tables_html((chart.table,))}</details>")
+            with box("files", role="group", aria_label=f"Download {chart.title}"):
+                words("Download", "span", "note")
+                for name, save in _saving(chart, mode).items():
+                    words(name, "button", "file", type="button", aria_label=f"Save {chart.title} as {name}").on(
+                        "click", save, js_handler=NOTHING
+                    )
     return found
 
 
-def _saving(chart: Chart, mode: Mode) -> Handler:
-    def save() -> None:
+# An SVG drawn at twice its size, and saved.
+PNG = """(svg, name) => {
+  const image = new Image();
+  image.onload = () => {
+    const canvas = document.createElement('canvas');
+    [canvas.width, canvas.height] = [2 * image.width, 2 * image.height];
+    canvas.getContext('2d').drawImage(image, 0, 0, canvas.width, canvas.height);
+    const link = document.createElement('a');
+    [link.href, link.download] = [canvas.toDataURL('image/png'), name];
+    link.click();
+  };
+  image.src = 'data:image/svg+xml;charset=utf-8,' + encodeURIComponent(svg);
+}"""
+
+
+def _saving(chart: Chart, mode: Mode) -> dict[str, Handler]:
+    """What makes each kind of file, by its name; all are made when they are wanted."""
+
+    def svg() -> None:
         ui.download.content(chart.to_svg(mode=mode).encode(), f"{chart.name}.svg")
 
-    return save
+    def png() -> None:
+        ui.run_javascript(f"({PNG})({json.dumps(chart.to_svg(mode=mode))}, {json.dumps(f'{chart.name}.png')})")
+
+    def table() -> None:
+        ui.download.content(_csv(chart.table).encode(), f"{chart.name}.csv")
+
+    def figure() -> None:
+        shown = themed(chart.figure, mode)
+        kept = {"title": chart.title, "alt": chart.alt, "data": shown["data"], "layout": shown["layout"]}
+        ui.download.content(json.dumps(kept).encode(), f"{chart.name}.json")
+
+    return {"SVG": svg, "PNG": png, "CSV": table, "JSON": figure}
 
 
 def drawn(chart: Chart, mode: Mode) -> dict[str, Any]:
@@ -218,4 +256,6 @@ def drawn(chart: Chart, mode: Mode) -> dict[str, Any]:
     figure = themed(chart.figure, mode)
     layout = {**figure["layout"], "autosize": True}
     layout.setdefault("height", HIGH_PX)
+    if "scaleanchor" in layout.get("yaxis", {}):  # what is drawn to scale keeps its size under a legend
+        layout["height"] += SCALE_PX
     return {"data": figure["data"], "layout": layout, "config": {"displayModeBar": False, "responsive": True}}

@@ -6,23 +6,23 @@ import re
 from dataclasses import dataclass
 from html import escape
 
-from dovetail.accuracy.evidence import CONFIDENCE_FRAC, interval_of
-from dovetail.accuracy.memory_margin import fit_probability, memory_spread
+from dovetail.accuracy.evidence import GIVEN, Selection, interval_of
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.files.residuals import load_residuals
-from dovetail.hardware.cluster import Cluster
-from dovetail.report.labels import AXIS_LABELS, likely, number, percent
+from dovetail.report.figures import part_text
+from dovetail.report.labels import AXIS_LABELS, number, percent
 from dovetail.report.limits import limited_by
+from dovetail.report.memory import fit_phrase, usable_phrase
 from dovetail.report.outcome import LIMIT_LABELS
 from dovetail.step.work import COMM_AXES
-from dovetail.units import GIBI, format_bytes, format_energy_j, format_rate, format_s
+from dovetail.units import format_bytes, format_energy_j, format_rate, format_s
 
 TOLERANCE_FRAC = 0.0005  # style: a change that would show as 0.0 %
 LIMIT = "limit"
 WORKING = "working out what limits it now"
 FULL_FRAC = 0.95  # of memory: worth a warning
-DIGITS, INTERVAL_DIGITS = 3, 2  # of a figure, and of the ends of its interval
-IN_TEN = f"in {round(10 * CONFIDENCE_FRAC)} of 10 runs"
+DIGITS = 3  # of a figure
+IN_TEN = "in nine of ten runs"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,25 +50,21 @@ def short(text: str, digits: int = DIGITS) -> str:
     return f"{shown} {unit}".rstrip()
 
 
-def between(low: str, high: str) -> str:
-    """An interval: the unit once where it is the same."""
-    low, high = short(low, INTERVAL_DIGITS), short(high, INTERVAL_DIGITS)
-    value, _, unit = low.partition(" ")
-    return f"{value if high.endswith(f' {unit}') else low} to {high}"
+def measures_of(result: Outcome | Infeasible, selection: Selection = GIVEN) -> Measures:
+    """What one watches: time, memory, and, where changes were tried, what limits the step; then rate and energy.
 
-
-def measures_of(result: Outcome | Infeasible) -> Measures:
-    """What one watches: time, memory, and, where changes were tried, what limits the step; then rate and energy."""
+    `selection` is what a search chose the plan among.
+    """
     if isinstance(result, Infeasible):
         none = "the plan does not fit"
         return (Measure(key="step", label="Step time", shown="none", value=0.0, note=none), _memory(result))
     step, sample, num_devices = result.step, result.workload.model.sample, result.cluster.num_devices
     per_s = result.tokens_per_s if sample == "tokens" else result.samples_per_s
-    found = interval_of(result.workload, result.cluster, result.plan, step.step_s, load_residuals())
-    bounds = between(format_s(found.lower_s), format_s(found.upper_s))
+    found = interval_of(result.workload, result.cluster, result.plan, step.step_s, load_residuals(), selection)
+    covered = ", ".join(filter(None, (f"{found.bounds} {IN_TEN}", found.covers)))
     return (
         Measure(key="step", label="Step time", shown=short(format_s(step.step_s)), value=float(step.step_s),
-                interval=f"{bounds} {IN_TEN}", is_less_better=True, note=found.lacking),
+                interval=covered, is_less_better=True, note=found.lacking),
         _memory(result),
         *((limit_of(result),) if result.elasticities else ()),
         Measure(key="rate", label="Throughput", shown=f"{number(per_s / num_devices)} {sample}/s per device",
@@ -91,34 +87,26 @@ def limit_of(outcome: Outcome) -> Measure:
 
 
 def _memory(result: Outcome | Infeasible) -> Measure:
-    use, framework = result.memory, result.plan.framework
+    use = result.memory
     need_bytes, limit_bytes = use.need_bytes, use.limit_bytes
-    low, high = memory_spread(framework).interval_frac(CONFIDENCE_FRAC)
-    chance = ""
-    if isinstance(result.cluster, Cluster):
-        probability = fit_probability(need_bytes, result.cluster.chip.visible_bytes, framework)
-        chance = f"; fits with {likely(probability)}"
+    usable = f"{short(format_bytes(limit_bytes))} usable {part_text(usable_phrase(result))}"
     return Measure(
         key="memory",
         label="Memory per device",
         shown=f"{short(format_bytes(need_bytes))}",
         value=need_bytes,
-        interval=f"{between(_gib(low * need_bytes), _gib(high * need_bytes))} {IN_TEN}",
-        note=f"of {short(format_bytes(limit_bytes))} usable{chance}" if use.fits else _lacking(result),
+        interval=part_text(fit_phrase(result)),
+        note=usable if use.fits else f"{_lacking(result)}; {usable}",
         is_less_better=True,
         share_frac=need_bytes / limit_bytes,
     )
-
-
-def _gib(value_bytes: float) -> str:
-    return f"{value_bytes / GIBI:.3f} GiB"
 
 
 def _lacking(result: Outcome | Infeasible) -> str:
     use = result.memory
     if use.need_bytes > use.limit_bytes:
         over = short(format_bytes(use.need_bytes - use.limit_bytes))
-        return f"does not fit: {over} over {short(format_bytes(use.limit_bytes))}"
+        return f"does not fit: {over} over"
     return "does not fit: the host has too little memory"
 
 
@@ -160,11 +148,17 @@ def _card(now: Measure, before: Measure | None) -> str:
         width = f"{min(1.0, now.share_frac):.1%}"
         meter = f'<span class="meter {kind}" aria-hidden="true"><i style="width:{width}"></i></span>'
     shown = escape(now.shown if now.key in ("rate", LIMIT) else now.shown.replace(" ", "\u00a0"))
-    interval = f'<span class="interval">{escape(now.interval)}</span>' if now.interval else ""
+    interval = f'<span class="interval">{_unbroken(now.interval)}</span>' if now.interval else ""
+    note = f'<span class="note">{_unbroken(now.note)}</span>'
     return (
         f'<div data-key="{now.key}" data-value="{now.value:.9g}"><dt>{escape(now.label)}</dt>'
-        f'<dd><strong>{shown}</strong>{moved}{interval}{meter}<span class="note">{escape(now.note)}</span></dd></div>'
+        f"<dd><strong>{shown}</strong>{moved}{interval}{meter}{note}</dd></div>"
     )
+
+
+def _unbroken(text: str) -> str:
+    """No line begins with a percent sign."""
+    return escape(text).replace(" %", "\u00a0%")
 
 
 def _without_share(limit: Measure) -> str:

@@ -40,6 +40,11 @@ CALM = """addEventListener('unhandledrejection', (event) => {
 BACK = """addEventListener('popstate', () => {
   if (window.dovetailShows !== undefined && window.dovetailShows !== location.search) location.reload();
 });"""
+# Shown where the server does not answer: one that was started again has another token, and refuses old pages.
+LOST = """addEventListener('DOMContentLoaded', () => {
+  const message = document.querySelector('#popup span:last-child');
+  if (message) message.textContent = 'Reconnecting. If dovetail ui was started again, open the address it printed.';
+});"""
 OURS = "a fault of Dovetail; the server's output has the details: please report it"
 
 
@@ -69,7 +74,7 @@ class PageFrame:
     def shown(self, title: str, lead: str) -> Iterator[None]:
         """The page, and within it what its caller adds."""
         ui.page_title(f"{title} - Dovetail")
-        ui.add_head_html(f"<style>{STYLE}</style><script>{CALM}{BACK}</script>")
+        ui.add_head_html(f"<style>{STYLE}</style><script>{CALM}{BACK}{LOST}</script>")
         self._dark = ui.dark_mode({"light": False, "dark": True}.get(self.theme))
         with box("dv"):
             markup("Skip to the page", "a", "skip").props("href=#page")

@@ -10,9 +10,10 @@ from nicegui import ui
 
 from dovetail.explorer.elements import box, choice_field, drawn, markup, show_chart, tables_html, words
 from dovetail.explorer.frame import PageFrame
-from dovetail.explorer.fronts import Front
+from dovetail.explorer.fronts import Front, FrontPoint
+from dovetail.explorer.plan_chips import Chip, chips_html
 from dovetail.explorer.state import query_of
-from dovetail.report.charts.chart import Chart, axis, layout
+from dovetail.report.charts.chart import Chart, axis, layout, said
 from dovetail.report.charts.palette import BLUE, VERMILLION
 from dovetail.report.charts.parallel_coordinates import Coordinate, importances, parallel_coordinates
 from dovetail.report.labels import number
@@ -34,7 +35,7 @@ class FrontView:
         with box("overlaid"):
             self._show_front(front)
             self._detail = ui.element("div")
-        self._designs = ui.element("div").classes("overlaid")
+        self._designs = ui.element("div")
         self.open(self.point)
         self._show_designs()
 
@@ -66,7 +67,8 @@ class FrontView:
         self._plot.update_figure(self._figure())
         self._detail.clear()
         with self._detail, box("panel", "section", aria_label="The system", aria_live="polite", id="open-point"):
-            words(f"System {point + 1} of {len(self._front.points):,}: {own.brief}", "h2")
+            words(f"System {point + 1} of {len(self._front.points):,}", "h2")
+            markup(chips_html(system_chips(own), label="The system"))
             with box("row"):
                 for state in own.states:
                     if state.model:
@@ -118,6 +120,23 @@ class FrontView:
         return drawn(front_chart(self._front, self._across, self._up, self.point), self._frame.mode)
 
 
+def system_chips(point: FrontPoint) -> tuple[Chip, ...]:
+    """What a system is made of, as chips."""
+    said_of = {row[0]: row[1] for row in point.system.rows}
+    pairs = (
+        ("Tensor cores", ("tensor cores", "rows of a tensor core", "columns of a tensor core")),
+        ("Vector cores", ("vector cores", "lanes of a vector core")),
+        ("SRAM, MiB", ("shared SRAM, MiB",)),
+        ("HBM, GiB", ("HBM stacks", "GiB of a stack")),
+        ("Network", ("network",)),
+    )
+    return tuple(
+        Chip(label=label, value=" × ".join(said_of[name] for name in names), meaning=" × ".join(names))
+        for label, names in pairs
+        if all(name in said_of for name in names)
+    )
+
+
 def design_charts(front: Front) -> tuple[Chart, ...]:
     """Parallel coordinates of the front's knobs, and their importances for the first axis."""
     if not front.knobs:
@@ -150,7 +169,10 @@ def front_chart(front: Front, across: int, up: int, opened: int) -> Chart:
         "x": xs,
         "y": ys,
         "text": [one.brief for one in front.points],
-        "hovertemplate": "%{text}<br>%{x:.4g} across, %{y:.4g} up<extra></extra>",
+        "hovertemplate": (
+            f"%{{text}}<br>{said(front.axes[across])}: %{{x:,.4~g}}<br>"
+            f"{said(front.axes[up])}: %{{y:,.4~g}}<extra></extra>"
+        ),
         "marker": {
             "color": [VERMILLION if own else BLUE for own in is_open],
             "size": [14 if own else 8 for own in is_open],

@@ -40,6 +40,7 @@ KNOB_WORDS = {
 }
 
 
+SQUARES = {"mm2": "mm²"}  # as a page can write it
 PER_DEVICE = ("area", "power", "cost")
 
 
@@ -107,7 +108,7 @@ def _point(report: FrontReport, one: FrontSystem, knobs: Sequence[str], shared: 
 def _axis_label(report: FrontReport, axis: str, shared: set[int]) -> str:
     """An axis with its unit, and of how many devices it is."""
     of = "" if axis not in PER_DEVICE else " per device" if _is_per_device(axis, shared) else " of all devices"
-    return f"{axis}{of}, {report.unit(axis)}"
+    return f"{axis}{of}, {SQUARES.get(report.unit(axis), report.unit(axis))}"
 
 
 def _system_table(

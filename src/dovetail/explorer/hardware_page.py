@@ -77,7 +77,7 @@ class HardwareView:
     def _show_sliders(self) -> None:
         """Of another question other sliders; those that a hand may be on stay."""
         state, job = self._live.state, self._live.job
-        own = replace(state, plan="", factors={}).key
+        own = replace(state.with_plan(""), factors={}).key
         if job is not None and own != self._sliders_of:
             self._sliders_of = own
             self._turns.show(state, job)

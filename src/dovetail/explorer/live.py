@@ -25,6 +25,7 @@ from dovetail.report.labels import percent
 
 SETTLED_S = 0.35  # without a change: then everything is worked out again
 AS_PLANNED = "the plan first found"
+STOPPED = "The search was stopped before other plans were ranked."
 TOO_LONG = "This upload is too large for a link: the page keeps it until it is closed."
 Act = Callable[[], None]
 
@@ -107,7 +108,7 @@ class Live:
             if found is None:
                 return
             self.found, self.found_of, self.found_state = found, self.state.key, self.state
-            self.session = replace(self.session, state=self.state.with_plan(found.plan))
+            self.session = replace(self.session, state=self.state.with_plan(found.plan, found.selection))
         now = workers.known(f"figures True {self.state.key}")
         if now is not None and not self.session.reference:
             self.shown, self.shown_of = now, self.state
@@ -157,6 +158,8 @@ class Live:
 
     async def _use(self, state: State) -> None:
         self._compare_with_planned()
+        if self.found is not None and self.found.plan == state.plan:  # back to what the search chose
+            state = state.with_plan(state.plan, self.found.selection)
         self.session = replace(self.session, state=replace(state, name=""))
         self._is_new = True
         await self._changed()
@@ -224,6 +227,8 @@ class Live:
         """What a design is called where its user says nothing."""
         changed = ", ".join(f"{key} x{value:.3g}" for key, value in sorted(self.state.factors.items()))
         own = self.state.name or changed or (self.job.workload.model.name if self.job is not None else self.state.model)
+        if any(pin.name == own and pin.key == self.state.key for pin in self.session.pins):
+            return own  # this very design: keeping it again changes nothing
         taken = {pin.name for pin in self.session.pins}
         numbered = (f"{own[:34]} ({count})" for count in range(2, MAX_PINS + 2))
         return own if own not in taken else next(name for name in numbered if name not in taken)
@@ -235,7 +240,7 @@ class Live:
 
     async def _planned(self) -> None:
         self._number += 1
-        number, asked = self._number, replace(self.state, plan="")
+        number, asked = self._number, self.state.with_plan("")
         self._site.workers.leave_all(self.asker)
         workers, key = self._site.workers, f"plan {asked.key}"
         what = f"{self.job.workload.model.name} on {devices_label(self.job.cluster)}" if self.job is not None else ""
@@ -256,7 +261,7 @@ class Live:
             raise
         if number == self._number:
             self.busy, self.found, self.found_of, self.found_state = None, found, asked.key, asked
-            self.session = replace(self.session, state=self.state.with_plan(found.plan))
+            self.session = replace(self.session, state=self.state.with_plan(found.plan, found.selection))
             await self._settled()
 
     def _progress(self, key: str) -> Callable[[Progress], None]:
@@ -288,7 +293,7 @@ class Live:
         if best:
             gap = "" if busy is None or busy.now is None else gap_label(busy.now)
             said = f"The search was stopped: this is the best plan so far{gap}."
-            self.found, self.found_of = Found(plan=best, said=said), ""
+            self.found, self.found_of = Found(plan=best, said=said, why_alone=STOPPED), ""
             self.session = replace(self.session, state=self.state.with_plan(best))
             await self._settled()
             return

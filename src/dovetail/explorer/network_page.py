@@ -13,9 +13,10 @@ from dovetail.explorer.catalogue import named
 from dovetail.explorer.elements import box, choice_field, options_html, show_chart, text_field, words
 from dovetail.explorer.frame import PageFrame, Site
 from dovetail.explorer.live import Live
-from dovetail.explorer.networking import ALL, ASKED, Collective, NetworkShown, network_shown
+from dovetail.explorer.networking import ASKED, MOST_WATCHED, Collective, NetworkShown, network_shown
 from dovetail.explorer.state import Session, session_of, understood
 from dovetail.explorer.summary import Strip
+from dovetail.hardware.cluster import Cluster
 
 LEAD = "The network under your plan: where it is busy in a step, and one collective chunk by chunk."
 WORDS = ("collective", "size", "over")
@@ -34,6 +35,7 @@ class NetworkView:
             size=said.get("size", first.size),
             over=said.get("over", first.over),
         )
+        self._is_chosen = "over" in said
         self._found: NetworkShown | None = None
 
     def build(self) -> None:
@@ -67,6 +69,7 @@ class NetworkView:
     def _set(self, name: str) -> Any:
         async def choose(value: str) -> None:
             changes: dict[str, Any] = {name: value.strip()[:40]}
+            self._is_chosen = self._is_chosen or name == "over"
             with self.frame.refusing():
                 self._asked = replace(self._asked, **changes)
                 await self._settled()
@@ -74,23 +77,31 @@ class NetworkView:
         return choose
 
     async def _settled(self) -> None:
-        live, asked, first = self._live, self._asked, Collective()
+        live, first = self._live, Collective()
+        asked = self._asked = self._followed(self._asked)
         if asked.name not in ASKED:
             raise InvalidInput(f"no collective is named {asked.name!r}{did_you_mean(asked.name, ASKED)}")
         told = {"collective": asked.name, "size": asked.size, "over": asked.over}
-        usual = {"collective": first.name, "size": first.size, "over": first.over}
+        usual = {"collective": first.name, "size": first.size, "over": "" if self._is_chosen else asked.over}
         live.words = urlencode([(name, value) for name, value in told.items() if value != usual[name]])
         live.keep()
         key = f"network {asked} {live.state.key}"
         self._found = await self._site.workers.answer(live.asker, key, network_shown, live.state, asked)
         self._draw()
 
+    def _followed(self, asked: Collective) -> Collective:
+        """The innermost dimension where nothing was chosen and the whole network is too large to follow."""
+        cluster = self._live.job.cluster if self._live.job is not None else None
+        is_large = isinstance(cluster, Cluster) and cluster.num_devices > MOST_WATCHED
+        if self._is_chosen or not isinstance(cluster, Cluster) or not is_large:
+            return asked
+        return replace(asked, over=cluster.topology.dimensions[0].name)
+
     def _draw(self) -> None:
         found, mode = self._found, self.frame.mode
         if found is None:
             return
-        options = [(ALL, "the whole network"), *named(found.dimensions)]
-        self._over.content = options_html({"": options}, self._asked.over)
+        self._over.content = options_html({"": found.overs}, found.over)
         self._step.clear()
         with self._step:
             for chart in found.step:

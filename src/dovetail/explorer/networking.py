@@ -42,7 +42,8 @@ class Collective:
 class NetworkShown:
     """What there is to see of a network: charts of a step, a sentence and charts of one collective."""
 
-    dimensions: tuple[str, ...]
+    overs: tuple[tuple[str, str], ...]  # what a collective may be over, with words: of several pools one of them
+    over: str
     step: tuple[Chart, ...]
     said: str
     collective: tuple[Chart, ...]
@@ -64,7 +65,9 @@ def network_shown(state: State, asked: Collective) -> NetworkShown:
     said, charts, note = _collective(one, replace(asked, over=ALL) if pools else asked)
     if pools:
         note = f"{WITHIN.format(one.name)} {note}".strip()
-    return NetworkShown(dimensions=names, step=step, said=said, collective=charts, note=note)
+    over = one.name if pools else asked.over
+    overs = (*(() if pools else ((ALL, "the whole network"),)), *((name, name) for name in names))
+    return NetworkShown(overs=overs, over=over, step=step, said=said, collective=charts, note=note)
 
 
 def _collective(cluster: Cluster, asked: Collective) -> tuple[str, tuple[Chart, ...], str]:
@@ -89,7 +92,7 @@ def _collective(cluster: Cluster, asked: Collective) -> tuple[str, tuple[Chart, 
         f" {format_rate(answer.bus_bytes_per_s, 'B/s')} bus bandwidth{bound}.{_library_beside(job)}"
     )
     loads = [LinkLoad(dimension=o.dimension, mean_frac=o.mean_frac, most_frac=o.most_frac) for o in answer.loads]
-    charts = (*collective_topology(answer), *((link_load(loads),) if loads else ()))
+    charts = (*collective_topology(answer), *((link_load(loads),) if len(loads) > 1 else ()))
     if not is_watched:
         note = f"Chunks are followed on up to {MOST_WATCHED} devices; choose one dimension to see them."
         return said, charts, note

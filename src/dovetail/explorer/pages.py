@@ -54,7 +54,7 @@ async def warm(workers: Workers) -> None:
     asker = "the server"
     with suppress(Cancelled, InvalidInput):  # the server ends before it was warm
         found = await workers.search(asker, f"plan {FIRST.key}", lambda _: None, found_for_state, FIRST)
-        state = FIRST.with_plan(found.plan)
+        state = FIRST.with_plan(found.plan, found.selection)
         for has_limit in (False, True):
             await workers.answer(asker, f"figures {has_limit} {state.key}", shown, state, has_limit)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -30,10 +31,12 @@ from dovetail.explorer.elements import (
     show_section,
     words,
 )
-from dovetail.explorer.figures import change_label, short
+from dovetail.explorer.figures import NARROW, change_label, short
 from dovetail.explorer.frame import PageFrame, Site
 from dovetail.explorer.live import Live
+from dovetail.explorer.plan_chips import chips_html
 from dovetail.explorer.plan_form import PlanForm
+from dovetail.explorer.scripts import PLAN_FILE, command_of, note_of, python_of
 from dovetail.explorer.state import Session, session_of, understood
 from dovetail.explorer.summary import Keeping, Summary
 from dovetail.explorer.views import sections
@@ -49,6 +52,14 @@ TABS = {
     "report": "Everything",
 }
 TAB, FRAMEWORK = "tab", "framework"
+COLUMNS = {"plan": "plan", "step": "step", "memory": "memory", "behind": "behind", "loses": "loses most by"}
+# The `data-column` of a heading that was pressed.
+COLUMN = """(e) => {
+  const own = e.target.closest('[data-column]');
+  if (own) emit(own.dataset.column);
+}"""
+OPEN = ' class="open"'  # of the row whose plan is shown
+FROM_ADDRESS = "This plan came with the address. Search for the best one to see what else there is."
 
 
 class PlanView:
@@ -64,6 +75,8 @@ class PlanView:
         self._rows: tuple[FrameworkRow, ...] = ()
         self._rows_of = ""
         self._table: ui.html | None = None  # of plans, while their tab is open
+        self._sorted = SortedBy()
+        self._tab_of = ""  # what the tab is about, by its title
 
     def build(self) -> None:
         with self.frame.shown("Plan", LEAD), box("two"):
@@ -76,7 +89,7 @@ class PlanView:
             with box("side", "div"):
                 with box("panel first", "section", aria_label="What is trained, and on what"):
                     self._form = PlanForm(live, can_upload=not self._site.settings.is_read_only)
-                with box("panel third", "section", aria_label="The plan by hand"):
+                with box("panel third", "section", aria_label="The plan by hand") as self._by_hand:
                     self._degrees = Degrees(live)
                     with box("row"):
                         button("Best plan", live.replan, is_quiet=True, id="plan-again")
@@ -90,11 +103,13 @@ class PlanView:
                     self._tabs = ui.element("div").classes("tabs")
                     self._tabs.props["role"] = "tablist"
                     self._tabs.props["aria-label"] = "More of the answer"
+                    self._old = words("", "p", "old", id="tab-stale")
+                    self._old.set_visibility(False)
                     self._body = ui.element("div").classes("tab-body")
                     self._body.props["role"] = "tabpanel"
                     self._body.props["aria-label"] = "More of the answer"
                     self._body.props["id"] = "tab"
-        live.on_job, live.on_figures, live.on_busy = self._show_job, self._summary.show, self._show_busy
+        live.on_job, live.on_figures, live.on_busy = self._show_job, self._show_figures, self._show_busy
         live.on_settled = self._settled
         self.frame.on_mode = self._draw_anew
         self._show_tabs()
@@ -115,10 +130,23 @@ class PlanView:
         self._degrees.show()
         self._keeping.show()
 
+    def _show_figures(self) -> None:
+        self._summary.show()
+        self._degrees.show()
+
     def _show_busy(self) -> None:
+        """While a plan is searched, what stands below is of the last answer: dimmed, named, and not to be pressed."""
         self._summary.show_busy()
-        is_old = self._live.busy is not None and self._live.shown is not None  # tabs wait for the end of the search
-        self._body.classes(add="stale" if is_old else "", remove="" if is_old else "stale")
+        is_busy = self._live.busy is not None
+        is_old = is_busy and bool(self._tab_of)  # tabs wait for the end of the search
+        self._old.set_visibility(is_old)
+        if is_old:
+            self._old.content = escape(f"Out of date until the search ends: this is still of {self._tab_of}.")
+        for element, is_dim in ((self._body, is_old), (self._by_hand, is_busy)):
+            element.classes(add="stale" if is_dim else "", remove="" if is_dim else "stale")
+            if bool(element.props.get("inert")) != is_dim:
+                element.props["inert"] = is_dim
+                element.update()
 
     # --- tabs --------------------------------------------------------------------------------------------------------
 
@@ -164,15 +192,18 @@ class PlanView:
         key = f"{self._tab} {self._framework} {self.frame.mode} {of}"
         if key == self._drawn:
             if self._tab == "plans" and self._table is not None and live.found is not None:
-                self._table.content = plans_html(live.found.alternatives, live.state.plan)
+                self._table.content = plans_html(live.found.alternatives, live.state.plan, self._sorted)
             return
-        self._drawn = key
+        self._drawn, self._tab_of = key, live.shown.title
         if self._tab == "plans":
             await self._show_plans(key)
         elif self._tab == "launch":
             await self._show_launch(key)
         else:
             made = f"sections {self._tab} {live.state.key}"
+            if self._site.workers.known(made) is None:
+                with self._fresh_body():
+                    words("Working it out.", "p", "note", role="status", id="tab-busy")
             found = await self._site.workers.answer(live.asker, made, sections, live.state, self._tab)
             if key == self._drawn:
                 with self._fresh_body():
@@ -191,16 +222,16 @@ class PlanView:
         with self._fresh_body(), box("panel", "section"):
             words("Other plans, and why they lose", "h2")
             if found is None or not found.alternatives:
-                words(
-                    "This plan came with the address. Search for the best one to see what else there is.", "p", "note"
-                )
-                button("Best plan", live.replan, id="plan-search")
+                why = found.why_alone if found is not None else ""
+                words(why or FROM_ADDRESS, "p", "note")
+                button("Search again" if why else "Find the best plan", live.replan, id="plan-search")
                 return
             with ui.element("div") as scatter:
                 for chart in more or found.charts:
                     show_chart(chart, self.frame.mode)
-            self._table = markup(plans_html(found.alternatives, live.state.plan), "div", "scroll")
+            self._table = markup(plans_html(found.alternatives, live.state.plan, self._sorted), "div", "scroll")
             self._table.on("click", lambda event: self._use(event.args), js_handler=PLACE)
+            self._table.on("click", lambda event: self._sort(event.args), js_handler=COLUMN)
         if more is None and spread and found.took_s < MOST_SPREAD_S:
             asked = live.found_state
             try:
@@ -213,6 +244,15 @@ class PlanView:
                 with scatter:
                     for chart in more:
                         show_chart(chart, self.frame.mode)
+
+    def _sort(self, column: Any) -> None:
+        """By the column whose heading was pressed; pressed again, the other way round."""
+        found = self._live.found
+        if found is None or self._table is None or column not in COLUMNS:
+            return
+        self._sorted = self._sorted.by(str(column))
+        self._table.content = plans_html(found.alternatives, self._live.state.plan, self._sorted)
+        ui.run_javascript(f"setTimeout(() => document.getElementById('sort-{column}')?.focus(), 50)")
 
     async def _use(self, place: Any) -> None:
         found = self._live.found
@@ -285,56 +325,130 @@ class PlanView:
                 with box("row"):
                     copy_button("launch-text")
                     markup(download_html(f"launch.{found.suffix}", found.text, "Download"))
-                    markup(download_html("plan.yaml", live.state.plan, "Download the plan"))
                 code = words(found.text, "pre", "code", id="launch-text", tabindex="0")
                 code.props["aria-label"] = f"launch text for {name}"
+            else:
+                words(f"Press Show beside {name} in the table for the best plan that it runs.", "p", "note")
+            self._show_scripts()
+
+    def _show_scripts(self) -> None:
+        """The same question for a terminal and for Python."""
+        state = self._live.state
+        words("The same from the command line and in Python", "h3")
+        with box("row"):
+            markup(download_html(PLAN_FILE, state.plan, "Download the plan"))
+            words(f"as {PLAN_FILE}, which both of these read.", "span", "note")
+        try:
+            told = (("command", command_of(state)), ("python", python_of(state)))
+        except DovetailError as error:
+            words(f"There is none: {error}.", "p", "note")
+            return
+        if note := note_of(state):
+            words(note, "p", "note")
+        for key, text in told:
+            code = words(text, "pre", "code", id=f"same-{key}", tabindex="0")
+            code.props["aria-label"] = "the same as a command" if key == "command" else "the same in Python"
+            copy_button(f"same-{key}")
 
 
-def plans_html(plans: tuple[Alternative, ...], own: str) -> str:
-    """The ranking as a table, with a button that takes each plan."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SortedBy:
+    """The column that a table is sorted by, and which way."""
+
+    column: str = "step"
+    is_down: bool = False
+
+    def by(self, column: str) -> SortedBy:
+        return SortedBy(column=column, is_down=column == self.column and not self.is_down)
+
+
+def _value_in(one: Alternative, column: str) -> Any:
+    """What a plan is sorted by."""
+    by_label = {chip.label: chip.value for chip in one.chips}
+    degrees = tuple(int(by_label.get(name, "1")) for name in ("TP", "PP", "CP", "EP", "DP"))
+    return {"plan": degrees, "step": one.step_s, "memory": one.need_bytes, "loses": one.loses_by}[column]
+
+
+def plans_html(plans: tuple[Alternative, ...], own: str, sorted_by: SortedBy | None = None) -> str:
+    """The ranking as a table that can be sorted; a press on a row takes its plan."""
+    by = sorted_by or SortedBy()
     rows = []
-    for place, one in enumerate(plans):
+    places = sorted(range(len(plans)), key=lambda place: _value_in(plans[place], by.column), reverse=by.is_down)
+    for place in places:
+        one = plans[place]
         behind = "best" if not place else change_label(one.over_best_frac)
-        use = '<span class="note">shown</span>' if one.plan == own else _use_button(place, one.brief)
-        sure = f'<span class="note"> {escape(one.likely)} sure</span>' if one.likely else ""
+        is_own = one.plan == own
+        use = '<span class="note">shown</span>' if is_own else _use_button(place, one.brief)
+        sure = f'<span class="note">slower with {escape(one.likely)}</span>' if one.likely else ""
         rows.append(
-            f'<tr><th scope="row" class="long">{escape(one.brief)}</th><td class="r">{short(format_s(one.step_s))}</td>'
-            f'<td class="r">{short(format_bytes(one.need_bytes))}</td><td class="r">{behind}{sure}</td>'
-            f"<td>{escape(one.loses_by)}</td><td>{use}</td></tr>"
+            f'<tr data-place="{place}"{OPEN if is_own else ""}>'
+            f'<th scope="row" role="rowheader" class="plan">{chips_html(one.chips, is_small=True)}</th>'
+            f"{_cell('step', short(format_s(one.step_s)), 'r')}"
+            f"{_cell('memory', short(format_bytes(one.need_bytes)), 'r')}"
+            f"{_cell('behind', f'{behind} {sure}', 'r behind')}"
+            f"{_cell('loses most by', escape(one.loses_by).replace(' %', NARROW), 'loses')}"
+            f'<td role="cell" class="use">{use}</td></tr>'
         )
-    head = "".join(
-        f'<th scope="col"{kind}>{name}</th>'
-        for name, kind in (
-            ("plan", ""),
-            ("step", ' class="r"'),
-            ("memory", ' class="r"'),
-            ("behind", ' class="r"'),
-            ("loses most by", ""),
-            ("<span class=sr>show</span>", ""),
-        )
+    head = "".join(_heading(name, label, by) for name, label in COLUMNS.items())
+    return _table_html("plans", head, rows)
+
+
+def _heading(name: str, label: str, by: SortedBy) -> str:
+    """A column's heading: a button where the table can be sorted by it."""
+    kind = ' class="r"' if name in ("step", "memory", "behind") else ""
+    if name == "behind":
+        return f'<th scope="col" role="columnheader"{kind}>{label}</th>'
+    way = ("descending" if by.is_down else "ascending") if name == by.column else "none"
+    mark = {"ascending": "▲", "descending": "▼", "none": ""}[way]
+    button = f'<button type="button" id="sort-{name}" data-column="{name}">{label}<i aria-hidden="true">{mark}</i>'
+    return f'<th scope="col" role="columnheader" aria-sort="{way}"{kind}>{button}</button></th>'
+
+
+def _table_html(kind: str, head: str, rows: list[str]) -> str:
+    """A table that becomes cards on a telephone; the roles stay when its rows are no table rows any more."""
+    body = "".join(row.replace("<tr", '<tr role="row"', 1) for row in rows)
+    last = '<th scope="col" role="columnheader"><span class="sr">show</span></th>'
+    return (
+        f'<table class="stack {kind}" role="table"><thead role="rowgroup"><tr role="row">{head}{last}</tr></thead>'
+        f'<tbody role="rowgroup">{body}</tbody></table>'
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _cell(label: str, html: str, kind: str) -> str:
+    return f'<td role="cell" class="{kind}" data-label="{label}">{html}</td>'
 
 
 def frameworks_html(rows: tuple[FrameworkRow, ...]) -> str:
-    """A framework a row: the best plan that it runs, and a button that takes it."""
+    """One framework per row: the best plan that it runs, and a button that takes it."""
     told = []
     for place, one in enumerate(rows):
-        name = f'<th scope="row">{escape(one.framework)} <span class="note">{escape(one.version)}</span></th>'
+        name = (
+            f'<th scope="row" role="rowheader" class="name">{escape(one.framework)}'
+            f' <span class="note">{escape(one.version)}</span></th>'
+        )
         if one.plan:
-            trained = f"; trains with {', '.join(one.trained)}" if one.trained else ""
+            trained = f"trains with {', '.join(one.trained)}" if one.trained else ""
+            note = f'<span class="note">{escape(trained)}</span>' if trained else ""
             told.append(
-                f'<tr>{name}<td class="r">{short(format_s(one.step_s))}</td>'
-                f'<td class="r">{short(format_bytes(one.need_bytes))}</td><td class="r">{escape(one.fits_with)}</td>'
-                f'<td class="long">{escape(one.brief + trained)}</td><td>{_use_button(place, one.framework)}</td></tr>'
+                f'<tr data-place="{place}">{name}{_cell("step", short(format_s(one.step_s)), "r")}'
+                f"{_cell('memory', short(format_bytes(one.need_bytes)), 'r')}"
+                f"{_cell('fits with', escape(one.fits_with), 'r')}"
+                f'<td role="cell" class="plan">{chips_html(one.chips, is_small=True)}{note}</td>'
+                f'<td role="cell" class="use">{_use_button(place, one.framework)}</td></tr>'
             )
         else:
-            told.append(f'<tr>{name}<td colspan="5">{escape(one.refusal)}</td></tr>')
+            told.append(f'<tr>{name}<td role="cell" colspan="5" class="plan">{escape(one.refusal)}</td></tr>')
     head = "".join(
-        f'<th scope="col">{name}</th>'
-        for name in ("framework", "step", "memory", "fits with", "plan", "<span class=sr>show</span>")
+        f'<th scope="col" role="columnheader"{kind}>{name}</th>'
+        for name, kind in (
+            ("framework", ""),
+            ("step", ' class="r"'),
+            ("memory", ' class="r"'),
+            ("fits with", ' class="r"'),
+            ("plan", ""),
+        )
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(told)}</tbody></table>"
+    return _table_html("frameworks", head, told)
 
 
 def _use_button(place: int, what: str) -> str:

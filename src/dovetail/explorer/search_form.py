@@ -34,6 +34,7 @@ from dovetail.search.objectives import objectives
 # All that stands in the fields at this moment: what is started is what is read there.
 FIELDS = f"""() => emit(Object.fromEntries({[*COUNTED, *WRITTEN, *OPTIONS]}
   .map((name) => [name, document.getElementById(name)?.value]).filter(([, value]) => value !== undefined)))"""
+OPEN = {"devices": "from the space", "batch": "default"}  # what a field that is left empty stands for
 AXES = (
     ("throughput,area,power,cost", "throughput, area, power and cost"),
     ("throughput,area", "throughput and area"),
@@ -89,13 +90,13 @@ class SearchForm:
             choice_field("metric", LABELS["metric"], {"": named(metrics.names())}, asked.metric, self._choose("metric"))
         if asked.kind == FRONT:
             choice_field("axes", LABELS["axes"], {"": list(AXES)}, ",".join(asked.axes), self._choose_axes)
-        networks = {"": [("", "search-space value"), *named(network_kinds.names())]}
+        networks = {"": [("", "from the space"), *named(network_kinds.names())]}
         choice_field("network", LABELS["network"], networks, asked.network, self._choose("network"))
         choice_field("base", LABELS["base"], chip_groups(), asked.base, self._choose("base"))
         with box("pair"):
             for name in COUNTED:
                 text = str(getattr(asked, name) or "")
-                text_field(name, LABELS[name], text, self._write(name), inputmode="numeric")
+                text_field(name, LABELS[name], text, self._write(name), inputmode="numeric", placeholder=OPEN[name])
             for name in WRITTEN:
                 text_field(name, LABELS[name], getattr(asked, name), self._write(name), placeholder=example_of(name))
             for name in options_of(asked.kind):

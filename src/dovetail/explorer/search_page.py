@@ -241,5 +241,5 @@ class SearchView:
             parts.append(query_of(self._state))
         if self._search is not None:
             parts.append(f"{NUMBER}={self._search.number}")
-            parts += [f"{POINT}={self._point}"] if self._point else []
+        parts += [f"{POINT}={self._point}"] if self._point else []
         self.frame.keep("&".join(filter(None, parts)), is_new=is_new)

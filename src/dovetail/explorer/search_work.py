@@ -104,8 +104,9 @@ def _piped(pipe: Connection) -> Tell:
 
 def _plan(asked: SearchRequest, _store: str, tell: Tell) -> Ended:
     """A plan is found in one go: there is nothing to keep of a search for one."""
-    state = replace(asked.state or FIRST, plan="")
-    state = state.with_plan(found_for_state(state, tell, asked.objective).plan)
+    state = (asked.state or FIRST).with_plan("")
+    found = found_for_state(state, tell, asked.objective)
+    state = state.with_plan(found.plan, found.selection)
     return Ended(page=page_of_state(state), states=(state,))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import socket
@@ -21,6 +22,7 @@ from dovetail.explorer.settings import Settings, is_anywhere
 MISSING = "dovetail ui needs NiceGUI, which is an extra: pip install 'dovetail-codesign[ui]'"
 RECONNECT_S = 60.0  # a tab may be silent for so long, as on a busy machine, and goes on where it was
 POLL_S = 0.05
+GONE = "No response returned."  # Starlette, of a browser that left
 END_S = 3  # for requests under way when it is ended: one whose sender has stalled would hold it for ever
 Ready = Callable[[str], None]
 ENDS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
@@ -40,6 +42,7 @@ def serve(settings: Settings, ready: Ready, *, opens_browser: bool = False) -> N
             from nicegui import app, ui
         except ImportError:
             raise InvalidInput(MISSING) from None
+        logging.getLogger("uvicorn.error").addFilter(_is_news)
         _prepare(app, settings, ready, str(Path(folder, "searches.db")), opens_browser=opens_browser)
         ui.run(
             host=settings.host,
@@ -57,6 +60,12 @@ def serve(settings: Settings, ready: Ready, *, opens_browser: bool = False) -> N
             proxy_headers=False,
             timeout_graceful_shutdown=END_S,
         )
+
+
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether it is worth printing: a tab that was closed or reloaded before its page was made is not."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not (isinstance(error, RuntimeError) and str(error) == GONE)
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
+from dovetail.accuracy.evidence import GIVEN, Selection
 from dovetail.api.requests.jobs import PlanRequest
 from dovetail.api.requests.option import Parameter, form_options
 from dovetail.errors import DovetailError, InvalidInput, did_you_mean
@@ -14,23 +15,26 @@ from dovetail.explorer.packed import packed, unpacked
 from dovetail.files.schema import MAX_WHOLE
 from dovetail.files.uploaded import upload_name
 from dovetail.hardware.altered import MOST_TIMES
+from dovetail.search.planners.ranking import NUM_COMPARED
 
 DEFAULT_MODEL, DEFAULT_CLUSTER, DEFAULT_DEVICES = "llama3-8b", "dgx-h100", 64
 TIMES = "x-"  # before a figure's key
 DEVICES = "devices"  # among the factors: how many there are, over how many are asked for
 PIN = "pin"
 REFERENCE = "ref"
+CHOSEN = "chosen"  # what a search chose the plan among: how many were close, and what that adds to the interval
 MAX_PINS = 6  # designs whose columns can still be read
 MAX_DIGITS = 12
 DIGITS = 6  # of a factor
 MAX_WORD = 60
 MAX_NAME = 40
+MOST_SHIFT_FRAC = 10.0  # style: a bound; no error of a pair is near it
 _COUNTS = ("devices", "batch", "seq")
 _FILES = tuple(f"{kind}-{part}" for kind in ("model", "cluster") for part in ("name", "text"))
 LABELS = {name: each.option.form for name, each in form_options(PlanRequest).items()}  # of the form, by address
 # Options of `plan` that the form offers and no control of its own is made for: a field each.
 OPTIONS = form_options(PlanRequest, but=(*_COUNTS, "compute"))
-QUERY_KEYS = ("model", "cluster", *_FILES, "design", *_COUNTS, "compute", *OPTIONS, "plan", "name")
+QUERY_KEYS = ("model", "cluster", *_FILES, "design", *_COUNTS, "compute", *OPTIONS, "plan", CHOSEN, "name")
 OF_EVERY_PAGE = ("theme", "token")
 
 
@@ -46,8 +50,9 @@ class Upload:
 class State:
     """What is asked for. A model or cluster is an entry of a catalogue, or was uploaded; `design` is a point of a
     search: the chip it builds on, the network, and its knobs. `options` are words for those of `OPTIONS` that were
-    said. `plan` is the text of the plan that is looked at, empty where the best is wanted; `factors` are figures of
-    the hardware over their own, by key, devices among them. `name` is what its user calls it.
+    said. `plan` is the text of the plan that is looked at, empty where the best is wanted, and `selection` is what a
+    search chose it among; `factors` are figures of the hardware over their own, by key, devices among them. `name` is
+    what its user calls it.
     """
 
     model: str = DEFAULT_MODEL
@@ -61,6 +66,7 @@ class State:
     compute: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
     plan: str = ""
+    selection: Selection = GIVEN
     factors: Mapping[str, float] = field(default_factory=dict)
     name: str = ""
 
@@ -72,12 +78,12 @@ class State:
     def named(self, name: str) -> State:
         return replace(self, name=" ".join(name.split())[:MAX_NAME])
 
-    def with_plan(self, text: str) -> State:
-        return replace(self, plan=text)
+    def with_plan(self, text: str, selection: Selection = GIVEN) -> State:
+        return replace(self, plan=text, selection=selection)
 
     def asking(self, **changes: object) -> State:
         """The same with other words, and so with the best plan for them."""
-        return replace(self, plan="", factors={}, name="", **changes)  # type: ignore[arg-type]
+        return replace(self, plan="", selection=GIVEN, factors={}, name="", **changes)  # type: ignore[arg-type]
 
     def with_option(self, name: str, text: str) -> State:
         """The same with other words for an option, and so with the best plan for them."""
@@ -134,6 +140,8 @@ def _words(state: State) -> list[tuple[str, str]]:
     words += sorted(state.options.items())
     if state.plan:
         words.append(("plan", packed(state.plan)))
+    if state.plan and state.selection != GIVEN:
+        words.append((CHOSEN, f"{state.selection.num_near}-{state.selection.shift_frac:.{DIGITS}g}"))
     return [*words, *((f"{TIMES}{key}", f"{value:.{DIGITS}g}") for key, value in sorted(state.factors.items()))]
 
 
@@ -194,6 +202,7 @@ def _state(words: Sequence[tuple[str, str]]) -> State:
         compute=said.get("compute", ""),
         options=read_options(said, OPTIONS),
         plan=unpacked(said["plan"]) if said.get("plan") else "",
+        selection=_selection(said[CHOSEN]) if said.get("plan") and said.get(CHOSEN) else GIVEN,
         name=" ".join(said.get("name", "").split())[:MAX_NAME],
         factors={name.removeprefix(TIMES): _factor(value) for name, value in words if name.startswith(TIMES)},
         **{name: whole(name, said[name]) for name in _COUNTS if name in said},
@@ -225,6 +234,20 @@ def whole(name: str, text: str) -> int:
     if not text.isascii() or not text.isdecimal() or len(text) > MAX_DIGITS or not 1 <= int(text) <= MAX_WHOLE:
         raise InvalidInput(f"{name} is a whole number from 1 to {MAX_WHOLE:,}; got {text[:40]!r}")
     return int(text)
+
+
+def _selection(text: str) -> Selection:
+    """What a search chose a plan among, as an address has it."""
+    count, _, shift = text.partition("-")
+    try:
+        found = Selection(num_near=whole(CHOSEN, count), shift_frac=float(shift) if len(shift) <= MAX_DIGITS else -1.0)
+    except ValueError:
+        found = GIVEN
+    if not (1 < found.num_near <= NUM_COMPARED and 0 <= found.shift_frac <= MOST_SHIFT_FRAC):
+        raise InvalidInput(
+            f"chosen is how many plans were close and what that adds, such as 10-0.13; got {text[:40]!r}"
+        )
+    return found
 
 
 def _factor(text: str) -> float:

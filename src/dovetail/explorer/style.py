@@ -84,6 +84,8 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 .chips li {{ border: 1px solid var(--line); border-radius: 1rem; padding: .12rem .65rem; font-size: .92rem;
   background: var(--ground); }}
 .chips b {{ font-weight: 400; color: var(--dim); }} .chips span {{ font-weight: 650; }}
+.chips.small {{ gap: .2rem .25rem; margin: 0 !important; }}
+.chips.small li {{ padding: .02rem .45rem; font-size: .82rem; }}
 .stages {{ display: flex; gap: .35rem; list-style: none; padding: 0; margin: 0 0 .3rem; }}
 .stages li {{ position: relative; flex: 1 1 0; min-width: 0; border: 1px solid var(--accent); border-radius: .45rem;
   padding: .35rem .5rem; font-size: .85rem; line-height: 1.35; overflow: hidden; isolation: isolate; }}
@@ -92,7 +94,8 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 .stages i {{ position: absolute; inset: auto 0 0 0; background: var(--accent); opacity: .13; z-index: -1; }}
 .stages li.over i {{ background: var(--bad); opacity: .2; }}
 .stages b, .stages span {{ display: block; }} .stages b {{ font-weight: 600; }}
-.stages.many {{ flex-wrap: wrap; }} .stages.many li {{ flex: 1 0 5.4rem; font-size: .8rem; }}
+.stages.many {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(6.2rem, 1fr)); }}
+.stages.many li {{ font-size: .8rem; }}
 .stages .gap {{ border-style: dashed; color: var(--dim); align-self: center; text-align: center; }}
 .stages.few {{ max-width: 100%; }} .stages.few li:only-child {{ max-width: 22rem; }}
 .pipeline .note {{ margin: 0 0 .5rem; }}
@@ -113,13 +116,14 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
   align-items: start; }}
 .beside > .wide {{ order: 1; min-width: 0; }} .beside > .stick {{ order: 2; position: sticky; top: .75rem; }}
 .stick .cards {{ grid-template-columns: 1fr 1fr; }} .stick .cards > div {{ grid-column: span 1; }}
-.stick .cards > [data-key=limit] {{ grid-column: span 2; }}
+.stick .cards > :is([data-key=limit], [data-key=energy]) {{ grid-column: span 2; }}
 .sliders {{ display: grid; grid-template-columns: repeat(auto-fill, minmax(16rem, 1fr)); gap: .1rem 1.5rem; }}
 .keeping {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: 0 .8rem; }}
 .keeping .row, .keeping .note {{ grid-column: 1 / -1; }}
 .code {{ background: var(--ground); border: 1px solid var(--line); border-radius: .5rem; padding: .8rem;
   margin: .5rem 0; overflow: auto; max-height: 28rem; font: 13px/1.5 ui-monospace, Menlo, Consolas, monospace;
   white-space: pre; }}
+.files .note, .strip p {{ margin-bottom: 0; }} .strip {{ margin-bottom: 1rem; }}
 .sr {{ position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }}
 .dv button.act.small {{ min-height: 1.8rem; padding: .1rem .6rem; font-size: .88rem; font-weight: 500; }}
 .designs {{ width: 100%; table-layout: fixed; }} .designs thead th {{ font-size: 1.05rem; color: var(--ink); }}
@@ -134,10 +138,29 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 .rename .act {{ margin-bottom: .8rem; }}
 .triple {{ display: grid; grid-template-columns: repeat(auto-fit, minmax(12rem, 1fr)); gap: 0 .8rem;
   max-width: 48rem; }}
+.baseline {{ max-width: 24rem; }}
 .strip {{ display: flex; gap: 1rem; align-items: baseline; }}
-.save {{ display: flex; gap: .8rem; align-items: flex-start; justify-content: space-between; }}
-.dv .save > button.act {{ min-height: 1.8rem; padding: .1rem .6rem; font-size: .85rem; flex: none;
-  border-color: var(--line); font-weight: 400; margin: .3rem 0; }}
+.save {{ display: flex; flex-wrap: wrap; gap: 0 .8rem; align-items: flex-start; justify-content: space-between; }}
+.save details[open] {{ flex: 1 1 100%; min-width: 0; }}
+.files {{ display: flex; gap: .3rem; align-items: center; margin: .2rem 0; }}
+.files .note {{ margin-right: .2rem; }}
+.dv button.file {{ font: inherit; font-size: .85rem; min-height: 1.8rem; padding: .1rem .55rem; cursor: pointer;
+  color: var(--accent); background: transparent; border: 1px solid var(--line); border-radius: .45rem; }}
+.dv button.file:hover {{ border-color: var(--accent); }}
+.panel > figure:first-child > :is(h2, h3), .panel > .nicegui-html:first-child > h3 {{ margin-top: 0; }}
+.panel > figure:last-child, .panel > :last-child > figure:last-child {{ margin-bottom: 0; }}
+.panel > p:last-child, .panel > .row:last-child {{ margin-bottom: 0; }}
+.remedies {{ display: flex; flex-wrap: wrap; gap: .5rem; align-items: center; }}
+.remedies p {{ flex: 1 1 100%; margin: 0; }}
+.stack {{ width: 100%; }}
+.stack tbody tr[data-place] {{ cursor: pointer; }}
+.stack tbody tr[data-place]:hover > * {{ background: var(--ground); }}
+.stack .plan {{ min-width: 15rem; }} .stack .name {{ white-space: nowrap; }}
+.stack .use {{ text-align: right; padding-right: 0; }}
+.stack .behind .note, .stack .plan > .note {{ display: block; }}
+.stack thead button {{ font: inherit; color: inherit; background: none; border: 0; padding: 0; cursor: pointer;
+  min-height: 1.8rem; text-decoration: underline dotted; text-underline-offset: .25em; }}
+.stack thead button i {{ font-style: normal; font-size: .7em; margin-left: .25em; }}
 .question {{ color: var(--dim); margin: 0 0 1rem; }}
 .meter {{ display: block; height: .45rem; border-radius: .3rem; background: var(--line); margin: .3rem 0 .2rem;
   overflow: hidden; }}
@@ -176,8 +199,10 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
   .beside {{ display: block; }}
   .beside > .stick {{ top: 0; z-index: 5; margin: 0 -.7rem .8rem; }}
   .stick .panel {{ border-radius: 0; padding: .5rem .7rem; margin: 0; box-shadow: 0 2px 6px rgb(0 0 0 / .12); }}
-  .stick .cards {{ grid-template-columns: repeat(3, minmax(0, 1fr)); gap: .3rem; margin: 0; }}
-  .stick .cards > div, .stick .cards > [data-key=limit] {{ grid-column: span 1; padding: .3rem .45rem; }}
+  .stick .cards {{ grid-template-columns: 1fr 1fr; gap: .3rem; margin: 0; }}
+  .stick .cards > div {{ grid-column: span 1; padding: .3rem .45rem; }}
+  .stick .cards > [data-key=limit] {{ grid-column: span 2; }}
+  .stick [data-key=limit] :is(dt, dd, .moved) {{ display: inline; margin-right: .4rem; }}
   .stick .cards > [data-key=rate], .stick .cards > [data-key=mfu], .stick .cards > [data-key=energy],
   .stick .cards .note, .stick .chips, .stick #said {{ display: none; }}
   .stick .cards [data-key] strong {{ font-size: 1.02rem; margin-right: .25rem; }}
@@ -188,19 +213,51 @@ body, body.body--dark {{ margin: 0; background: var(--ground); color: var(--ink)
 @media (max-width: 40rem) {{
   .plot {{ height: calc(var(--high) + var(--legend)); }}
   .cards {{ grid-template-columns: 1fr 1fr; }} .cards > div {{ grid-column: span 1; }}
-  .second .cards > [data-key=limit] {{ grid-column: span 2; }}
+  .second .cards > [data-key=limit], .second .cards > [data-key=energy] {{ grid-column: span 2; }}
   .cards [data-key=step] strong, .cards [data-key=memory] strong {{ font-size: 1.35rem; }}
   .stages:not(.many) {{ flex-wrap: wrap; }} .stages:not(.many) li {{ flex: 1 0 6.5rem; }}
-  .top nav {{ flex-wrap: nowrap; overflow-x: auto; flex: 1 1 100%; order: 3; }}
-  .top nav a {{ padding: .3rem .5rem; white-space: nowrap; flex: none; }}
-  .designs {{ table-layout: auto; }} .designs thead th:first-child {{ width: auto; }}
-  .designs td {{ min-width: 9rem; white-space: normal !important; overflow-wrap: normal; }}
+  .top nav {{ display: grid; grid-template-columns: repeat(4, auto); justify-content: space-between;
+    flex: 1 1 100%; order: 3; gap: .1rem; }}
+  .top nav a {{ padding: .5rem .55rem; white-space: nowrap; text-align: center; font-size: .95rem; }}
+  .top > div {{ justify-content: space-between; }}
+  .tabs {{ display: grid; grid-template-columns: 1fr 1fr; gap: .3rem; border-bottom: 0; }}
+  .dv button.tab {{ border: 1px solid var(--line); border-radius: .5rem; background: var(--paper); min-height: 2.6rem;
+    padding: .4rem; font-size: .95rem; }}
+  .dv button.tab[aria-selected=true] {{ border-color: var(--accent); }}
+  .dv button.file {{ min-height: 2.2rem; }}
+  .wide-chart::before {{ content: "Swipe sideways for the rest."; color: var(--dim); font-size: .82rem;
+    position: sticky; left: 0; }}
+  .wide-chart {{ overflow-x: auto; }} .wide-chart > .plot {{ width: 46rem !important;
+    height: var(--high); }}
+  .stack, .stack tbody, .stack tr, .stack th, .stack td {{ display: block; }}
+  .stack thead, .stack.frameworks thead {{ display: block; }}
+  .stack thead tr {{ display: flex; flex-wrap: wrap; gap: 0 1rem; align-items: baseline; }}
+  .stack.plans thead tr::before {{ content: "Sort by"; color: var(--dim); }}
+  .stack thead th:not(:has(button)), .stack.frameworks thead {{ display: none; }}
+  .stack thead th {{ border: 0; padding: 0; }} .stack thead button {{ min-height: 2.4rem; }}
+  .stack tbody tr {{ display: flex; flex-wrap: wrap; gap: .25rem 1rem; align-items: baseline; padding: .7rem 0;
+    border-bottom: 1px solid var(--line); position: relative; }}
+  .dv .stack tbody :is(th, td) {{ border: 0; padding: 0; white-space: normal; text-align: left; position: static;
+    min-width: 0; }}
+  .stack .plan, .stack .name, .dv .stack tbody td[colspan] {{ flex: 1 1 100%; }}
+  .stack td[data-label]::before {{ content: attr(data-label); color: var(--dim); display: block; font-size: .8rem; }}
+  .stack .behind .note {{ display: inline; }}
+  .stack .loses:empty {{ display: none; }} .dv .stack tbody .loses {{ flex: 1 1 55%; }}
+  .dv .stack tr.open > * {{ background: none; }} .stack tr.open {{ background: var(--ground); }}
+  .dv .stack tbody .use {{ margin-left: auto; }} .stack .use .act {{ min-height: 2.4rem; padding: .1rem .9rem; }}
+  .designs, .designs thead, .designs tbody {{ display: block; }}
+  .designs tr {{ display: grid; grid-template-columns: repeat(var(--designs), minmax(6.2rem, 1fr)); gap: 0 .5rem;
+    border-bottom: 1px solid var(--line); padding: .35rem 0; }}
+  .dv .designs :is(th, td) {{ border: 0; padding: 0; white-space: normal; overflow-wrap: anywhere; hyphens: auto; }}
+  .dv .designs tbody th {{ grid-column: 1 / -1; position: static; color: var(--dim); font-size: .8rem; }}
+  .dv .designs .group th {{ font-size: .9rem; padding-top: .6rem; }} .designs thead th:first-child {{ display: none; }}
+  .designs thead th {{ font-size: .95rem; }}
   .rename {{ grid-template-columns: 1fr; gap: 0; }}
   .dv table {{ font-size: .82rem; }}
   .dv th, .dv td {{ padding-right: .7rem; }}
   .dv tbody th, .dv tbody td {{ white-space: nowrap; }}
   .dv tbody .long {{ white-space: normal; min-width: 9rem; }}
   .dv tbody th.long {{ min-width: 8.5rem; overflow-wrap: anywhere; }}
-  .dv thead + tbody th {{ position: sticky; left: 0; background: var(--paper); }}
+  .dv table:not(.stack) thead + tbody th {{ position: sticky; left: 0; background: var(--paper); }}
 }}
 """

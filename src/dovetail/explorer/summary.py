@@ -12,7 +12,8 @@ from dovetail.explorer.elements import box, button, choice_field, markup, option
 from dovetail.explorer.figures import cards_html, short
 from dovetail.explorer.frame import PageFrame
 from dovetail.explorer.live import AS_PLANNED, Live, gap_label
-from dovetail.explorer.views import chips_html, stages_html
+from dovetail.explorer.plan_chips import chips_html
+from dovetail.explorer.views import Remedy, stages_html
 from dovetail.units import format_s
 
 NOTHING_CHOSEN = "nothing"
@@ -24,6 +25,7 @@ class Summary:
 
     def __init__(self, live: Live, *, is_drawn: bool) -> None:
         self._live, self._is_drawn = live, is_drawn
+        self._offered: tuple[Remedy, ...] = ()
         with box("panel summary", "section", aria_label="Answer", id="result") as self._panel:
             self._title = words("", "h2")
             with box("busy", "div", id="busy") as self._busy:
@@ -39,6 +41,8 @@ class Summary:
                 self._cards = markup("")
                 self._plan = markup("")
                 self._said = words("", "p", "note", id="said")
+                self._remedies = ui.element("div").classes("remedies")
+                self._remedies.props["id"] = "remedies"
 
     def show(self) -> None:
         """What is known now."""
@@ -54,12 +58,30 @@ class Summary:
         drawn = stages_html(shown.stages, shown.copies) if self._is_drawn else ""
         self._plan.content = f"{chips_html(shown.chips)}{drawn}"
         told = live.found.said if live.found is not None and live.found.plan == live.state.plan else ""
-        if not shown.fits and shown.levers:
-            told = f"What would make it fit: {'; '.join(shown.levers)}."
         self._said.content = escape(told)
         self._said.set_visibility(bool(told))
+        self._show_remedies(shown.remedies)
         self._panel.props["data-ready"] = "1"
         self._panel.update()
+
+    def _show_remedies(self, remedies: tuple[Remedy, ...]) -> None:
+        """Changes of a plan that does not fit, each to be tried with a press."""
+        if remedies == self._offered:
+            return
+        self._offered = remedies
+        self._remedies.clear()
+        if not remedies:
+            return
+        with self._remedies:
+            words("What makes it fit:" if remedies[0].fits else "No single change makes it fit. Nearest:", "p", "note")
+            for one in remedies:
+                button(f"{one.label}: {one.need}", self._trying(one.plan), is_quiet=True)
+
+    def _trying(self, plan: str) -> Any:
+        async def use() -> None:
+            await self._live.use(plan)
+
+        return use
 
     def _compared_label(self) -> str:
         live = self._live

@@ -3,37 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from dovetail.accuracy.evidence import CONFIDENCE_FRAC, class_of, evidence, interval_of
+from dovetail.accuracy.evidence import class_of, evidence, interval_of
+from dovetail.accuracy.recipes import Recipe, near_recipes
 from dovetail.accuracy.residuals import Residual
 from dovetail.errors import InvalidInput
 from dovetail.evaluate import Outcome
 from dovetail.explorer.answers import prepared, result_of
-from dovetail.explorer.figures import between
 from dovetail.explorer.state import State
 from dovetail.files.published_runs import load_published_runs
-from dovetail.files.residuals import load_residuals
+from dovetail.files.residuals import load_published, load_residuals
 from dovetail.hardware.heterogeneous import devices_label
 from dovetail.report.charts.chart import Chart, axis, layout, said
 from dovetail.report.charts.palette import ORANGE, PALE, SERIES
 from dovetail.report.charts.published import Prediction, published_scatter
+from dovetail.report.figures import table_of
 from dovetail.report.labels import percent
+from dovetail.report.recipes import recipe_table
 from dovetail.report.table import Table
-from dovetail.units import format_s
 
 NUM_NEAREST = 12
 MOST_NAMED = 6  # publishers with a colour of their own
+DEVICES = [2**power for power in range(3, 15)]  # marks of the axis
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trusted:
-    """What an interval rests on: a sentence, charts, and the runs most like the question."""
+    """What an interval rests on: a sentence, charts, the nearest published run, and others near the question."""
 
     said: str
     lacking: str
     charts: tuple[Chart, ...]
+    nearest: Table
     runs: Table
 
 
@@ -44,26 +47,24 @@ def trusted(state: State) -> Trusted:
         raise InvalidInput("a plan that does not fit has no step time to be sure of; choose one that fits")
     rows = load_residuals()
     found = evidence(class_of(result.workload, result.cluster, result.plan), rows)
-    bounds = interval_of(result.workload, result.cluster, result.plan, result.step.step_s, rows)
+    bounds = interval_of(result.workload, result.cluster, result.plan, result.step.step_s, rows, state.selection)
+    near = near_recipes(result.workload, result.cluster, load_published(), rows)
     what = f"{result.workload.model.name} on {devices_label(result.cluster)}"
+    prediction = Prediction(name=what, step_s=float(result.step.step_s), interval=bounds)
     return Trusted(
-        said=(
-            f"{what}: {percent(CONFIDENCE_FRAC, 0)} interval"
-            f" {between(format_s(bounds.lower_s), format_s(bounds.upper_s))}, {bounds.evidence}."
-        ),
+        said=f"{what}: {bounds.sentence}.",
         lacking=found.lacking,
         charts=(
-            published_scatter(
-                load_published_runs(), Prediction(name=what, step_s=float(result.step.step_s), interval=bounds)
-            ),
-            errors_chart(rows, found.rows, result.cluster.num_devices, found.half_width, what),
+            published_scatter(load_published_runs(), prediction),
+            errors_chart(rows, found.rows, result.cluster.num_devices, found.half_width, prediction),
         ),
-        runs=_nearest(found.rows, result.cluster.num_devices),
+        nearest=table_of(recipe_table(near)),
+        runs=_near_runs(near.recipes[:NUM_NEAREST], {row.name: row for row in found.rows}),
     )
 
 
 def errors_chart(
-    rows: Sequence[Residual], like: Sequence[Residual], num_devices: int, half_width: float, what: str
+    rows: Sequence[Residual], like: Sequence[Residual], num_devices: int, half_width: float, asked: Prediction
 ) -> Chart:
     """Measured over predicted of every published run by its devices; those like the question stand out, and it too."""
     chosen = {row.name for row in like}
@@ -75,6 +76,7 @@ def errors_chart(
     data = [_dots("other published runs", others, PALE, 6)]
     data += [_dots(name, own, SERIES[place % len(SERIES)], 9) for place, (name, own) in enumerate(groups)]
     low, high = math.exp(-half_width), math.exp(half_width)
+    least, most = asked.interval.lower_s / asked.step_s, asked.interval.upper_s / asked.step_s
     data.append(
         {
             "type": "scatter",
@@ -83,8 +85,8 @@ def errors_chart(
             "x": [num_devices],
             "y": [1.0],
             "marker": {"color": ORANGE, "size": 15, "symbol": "diamond", "line": {"width": 1.5, "color": "#000"}},
-            "error_y": {"type": "data", "symmetric": False, "array": [high - 1], "arrayminus": [1 - low], "width": 8},
-            "hovertemplate": f"{said(what)}<br>{low:.2f} to {high:.2f} times the prediction<extra></extra>",
+            "error_y": {"type": "data", "symmetric": False, "array": [most - 1], "arrayminus": [1 - least], "width": 8},
+            "hovertemplate": f"{said(asked.name)}<br>{least:.2f} to {most:.2f} times the prediction<extra></extra>",
         }
     )
     within = sum(abs(row.log_ratio) <= half_width for row in like) / len(like)
@@ -92,14 +94,14 @@ def errors_chart(
         name="published-errors",
         title="Measured over predicted step time of published runs",
         alt=(
-            f"Of the {len(like)} published runs most like it, {percent(within, 0)} took {low:.2f} to {high:.2f} times"
-            " what is predicted."
+            f"Of the {len(like)} published runs that the interval rests on, {percent(within, 0)} took {low:.2f} to"
+            f" {high:.2f} times what is predicted."
         ),
         figure={
             "data": data,
             "layout": layout(
                 height=460,
-                xaxis=axis("devices", type="log", tickvals=[2**power for power in range(3, 15)]),
+                xaxis=axis("devices", type="log", tickvals=DEVICES, ticktext=[f"{n:,}" for n in DEVICES]),
                 yaxis=axis("measured / predicted", type="log", tickvals=[0.5, 0.7, 1, 1.4, 2, 3], rangemode="tozero"),
                 shapes=[
                     {"type": "line", "x0": 0, "x1": 1, "xref": "paper", "y0": 1, "y1": 1, "line": {"width": 1}},
@@ -110,7 +112,7 @@ def errors_chart(
                 ],
             ),
         },
-        table=_nearest(like, num_devices, len(like)),
+        table=_rested_on(like, num_devices),
     )  # fmt: skip
 
 
@@ -127,11 +129,35 @@ def _dots(name: str, rows: Sequence[Residual], colour: str, num_px: int) -> dict
     }
 
 
-def _nearest(rows: Sequence[Residual], num_devices: int, most: int = NUM_NEAREST) -> Table:
-    """Runs by how near their number of devices is."""
-    ordered = sorted(rows, key=lambda row: (abs(math.log(row.num_devices / num_devices)), row.name))[:most]
+def _near_runs(recipes: Sequence[Recipe], like: Mapping[str, Residual]) -> Table:
+    """Runs in the order of their distance from the question; `like` are those that its interval rests on."""
     return Table(
-        title="Published runs most like it",
+        title="Published runs near it",
+        columns=("run", "publisher", "chip", "devices", "TP", "PP", "distance", "measured / predicted", "in interval"),
+        rows=tuple(
+            (
+                one.run.name,
+                one.publisher,
+                one.run.cluster.chip.name,
+                f"{one.run.cluster.num_devices:,}",
+                str(one.run.plan.tensor_parallel),
+                str(one.run.plan.pipeline_parallel),
+                f"{one.distance:.1f}",
+                f"{1 / (1 + one.error_frac):.2f}",
+                "yes" if one.run.name in like else "",
+            )
+            for one in recipes
+        ),
+        align="lllrrrrrl",
+        notes=("in interval: whether the interval rests on this run, among others",),
+    )
+
+
+def _rested_on(rows: Sequence[Residual], num_devices: int) -> Table:
+    """The runs of an interval, by their number of devices."""
+    ordered = sorted(rows, key=lambda row: (abs(math.log(row.num_devices / num_devices)), row.name))
+    return Table(
+        title="Published runs that the interval rests on",
         columns=("run", "publisher", "chip", "devices", "TP", "PP", "measured / predicted"),
         rows=tuple(
             (

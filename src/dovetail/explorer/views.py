@@ -6,12 +6,13 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from html import escape
 
+from dovetail.accuracy.evidence import Selection
 from dovetail.errors import DovetailError
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.explorer.answers import Prepared, edited_plan, prepared, result_of
 from dovetail.explorer.figures import Measures, measures_of, short
+from dovetail.explorer.plan_chips import Chip, plan_chips
 from dovetail.explorer.state import DEVICES, State
-from dovetail.files.inline_plan import OPTIONS
 from dovetail.files.plan_text import plan_text
 from dovetail.files.residuals import load_residuals
 from dovetail.hardware.heterogeneous import devices_label
@@ -24,7 +25,7 @@ from dovetail.report.charts.pipeline import pipeline_timeline
 from dovetail.report.charts.roofline import operators_roofline
 from dovetail.report.charts.stage_memory import memory_by_stage
 from dovetail.report.charts.stage_time import time_by_stage
-from dovetail.report.labels import counted, in_a_row, offload_in_brief, policy_in_brief
+from dovetail.report.labels import counted, policy_in_brief
 from dovetail.report.page import Section
 from dovetail.report.pages.simulated import outcome_page
 from dovetail.step.pipelines import pipelines
@@ -35,16 +36,9 @@ from dovetail.workload.workload import Workload
 MOST_READ = 32
 MOST_TENSOR, MOST_MICRO = 64, 64
 Choices = dict[str, tuple[list[str], str]]  # by option: what it may be, and what it is
+MOST_REMEDIES = 3
+MOST_WORDY = 6  # stages whose boxes stand in one row, with room for words
 MOST_BOXES = 16  # stages that are drawn one by one
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chip:
-    """One decision of a plan: a label, its value, and what it means."""
-
-    label: str
-    value: str
-    meaning: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +53,16 @@ class StageBox:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Remedy:
+    """A change of a plan that does not fit: what changes, what a device then needs, and the plan with it as text."""
+
+    label: str
+    need: str
+    plan: str
+    fits: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
     """A state as it is shown at the top of a page."""
 
@@ -69,7 +73,7 @@ class Shown:
     copies: str
     choices: Choices
     fits: bool
-    levers: tuple[str, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
 
 
 _read: OrderedDict[str, Prepared] = OrderedDict()  # of this worker: read once for however often figures change
@@ -102,13 +106,13 @@ def shown(state: State, has_limit: bool = False) -> Shown:
     what = f"{result.workload.model.name} on {devices_label(result.cluster)}"
     return Shown(
         title=what,
-        measures=measures_of(result),
-        chips=plan_chips(result.plan, result),
+        measures=measures_of(result, state.selection),
+        chips=plan_chips(result.plan, result.workload),
         stages=stage_boxes(result),
         copies=_copies(result.plan),
         choices=plan_choices(result.plan, result.workload, result.cluster.num_devices),
         fits=isinstance(result, Outcome),
-        levers=_levers(result) if isinstance(result, Infeasible) else (),
+        remedies=_remedies(result) if isinstance(result, Infeasible) else (),
     )
 
 
@@ -121,48 +125,17 @@ def edited_shown(state: State, option: str, words: str) -> tuple[State, Shown]:
     return changed, shown(changed)
 
 
-def _levers(result: Infeasible) -> tuple[str, ...]:
-    """Changes of the plan in the words of its chips."""
-    return tuple(_chip_labels(one.change) for one in result.levers[:3])
-
-
-def _chip_labels(change: str) -> str:
-    for option, name in OPTIONS.items():
-        label = option.upper() if len(option) == 2 else name.replace("_", " ")
-        change = change.replace(f"{name}: ", f"{label} ")
-    return change
-
-
-def plan_chips(plan: Plan, result: Outcome | Infeasible) -> tuple[Chip, ...]:
-    """The decisions of a plan in the words of Megatron-LM: degrees always, others where they are not the plain ones."""
-    architecture = result.workload.model.architecture
-    is_mixture = isinstance(architecture, Transformer) and architecture.experts is not None
-    num_micro = plan.num_microbatches(result.workload.global_batch)
-    chips = [
-        Chip(label="TP", value=str(plan.tensor_parallel), meaning="tensor parallel: devices that share each layer"),
-        Chip(label="PP", value=str(plan.pipeline_parallel), meaning="pipeline stages"),
-        Chip(label="DP", value=str(plan.data_parallel), meaning="data parallel: copies of the model"),
-        Chip(label="CP", value=str(plan.context_parallel), meaning="context parallel: devices that share a sequence"),
-    ]
-    if is_mixture or plan.expert_parallel > 1:
-        chips.append(Chip(label="EP", value=str(plan.expert_parallel), meaning="devices that share the experts"))
-    chips.append(Chip(label="ZeRO", value=str(plan.zero_stage), meaning="what copies of the model share of its state"))
-    meaning = f"samples per microbatch; {counted(num_micro, 'microbatch')} per step"
-    chips.append(Chip(label="Microbatch", value=str(plan.microbatch), meaning=meaning))
-    if plan.pipeline_parallel > 1:
-        name = "interleaved 1F1B" if plan.interleave > 1 and plan.schedule == "1f1b" else plan.schedule.upper()
-        chips.append(Chip(label="Schedule", value=name, meaning="the order of passes in the pipeline"))
-    if plan.interleave > 1:
-        chips.append(Chip(label="VPP", value=str(plan.interleave), meaning="model chunks per pipeline stage"))
-    if plan.sequence_parallel and plan.tensor_parallel > 1:
-        chips.append(Chip(label="SP", value="on", meaning="sequence parallel with tensor parallel"))
-    policies = [policy_in_brief(name) for name in dict.fromkeys(plan.recompute)]
-    layers = f", {in_a_row(plan.recompute_layers)} layers" if plan.recompute_layers else ""
-    meaning = f"activation checkpointing{' of ' if layers else ''}{layers.removeprefix(', ')}"
-    chips.append(Chip(label="Recompute", value=" and ".join(policies), meaning=meaning))
-    if offload := offload_in_brief(plan):
-        chips.append(Chip(label="Offload", value=offload.removesuffix(" on the host"), meaning="kept on the host"))
-    return tuple(chips)
+def _remedies(result: Infeasible) -> tuple[Remedy, ...]:
+    """Changes of the plan in the words of its chips: those that make it fit, or else those that come nearest."""
+    fitting = [one for one in result.levers if one.fits]
+    now = {(chip.label, chip.value) for chip in plan_chips(result.plan, result.workload)}
+    found = []
+    for one in (fitting or result.levers)[:MOST_REMEDIES]:
+        changed = [chip for chip in plan_chips(one.plan, result.workload) if (chip.label, chip.value) not in now]
+        label = ", ".join(f"{chip.label} {chip.value}" for chip in changed) or one.change
+        need = f"{short(format_bytes(one.need_bytes))}{'' if one.memory == 'device' else f' of the {one.memory}'}"
+        found.append(Remedy(label=label, need=need, plan=plan_text(one.plan), fits=one.fits))
+    return tuple(found)
 
 
 def plan_choices(plan: Plan, workload: Workload, num_devices: int) -> Choices:
@@ -239,7 +212,9 @@ def sections(state: State, tab: str) -> tuple[Section, ...]:
     result = result_of(_prepared(state), state)
     if isinstance(result, Infeasible):
         return outcome_page(result, residuals=load_residuals()).sections
-    return {"timeline": _timeline, "time": _where, "report": _report}[tab](result)
+    if tab == "report":
+        return _report(result, state.selection)
+    return {"timeline": _timeline, "time": _where}[tab](result)
 
 
 def _timeline(outcome: Outcome) -> tuple[Section, ...]:
@@ -260,9 +235,9 @@ def _where(outcome: Outcome) -> tuple[Section, ...]:
     )
 
 
-def _report(outcome: Outcome) -> tuple[Section, ...]:
+def _report(outcome: Outcome, selection: Selection) -> tuple[Section, ...]:
     charted = ("Where the time goes", "What limits it, and what more would buy", "The pipeline", "The operators")
-    page = outcome_page(outcome, residuals=load_residuals())
+    page = outcome_page(outcome, residuals=load_residuals(), selection=selection)
     return tuple(one for one in page.sections if one.title not in charted)
 
 
@@ -270,14 +245,6 @@ def hardware_charts(state: State) -> tuple[Chart, ...]:
     """What more of each resource would give on the hardware as it was changed; nothing where the plan does not fit."""
     result = result_of(_prepared(state), state)
     return (elasticities(result), time_by_stage(result)) if isinstance(result, Outcome) else ()
-
-
-def chips_html(chips: tuple[Chip, ...]) -> str:
-    told = "".join(
-        f'<li title="{escape(one.meaning)}"><b>{escape(one.label)}</b> <span>{escape(one.value)}</span></li>'
-        for one in chips
-    )
-    return f'<ul class="chips" aria-label="The plan">{told}</ul>'
 
 
 def stages_html(stages: tuple[StageBox, ...], copies: str) -> str:
@@ -288,13 +255,14 @@ def stages_html(stages: tuple[StageBox, ...], copies: str) -> str:
         if not few and place == MOST_BOXES // 2:
             told.append(f'<li class="gap">{len(stages) - MOST_BOXES} more</li>')
         kind = "over" if one.share_frac > 1 else "fine"
-        again = f"<span>{escape(one.recompute)}</span>" if one.recompute else ""
+        again_said = one.recompute if few and len(stages) <= MOST_WORDY else one.recompute.partition(" ")[2]
+        again = f'<span title="{escape(one.recompute)}">{escape(again_said)}</span>' if one.recompute else ""
         told.append(
             f'<li class="{kind}"><i style="height:{min(1.0, one.share_frac):.0%}" aria-hidden="true"></i>'
             f"<b>{escape(one.label)}</b><span>{escape(one.layers)}</span>{again}"
             f"<span>{escape(one.memory)}</span></li>"
         )
-    size = "many" if len(every) > 6 else "few"
+    size = "many" if len(every) > MOST_WORDY else "few"
     return (
         f'<div class="pipeline"><ol class="stages {size}" aria-label="Pipeline stages">{"".join(told)}</ol>'
         f'<p class="note">{escape(copies)}; boxes are filled by the memory that is used.</p></div>'

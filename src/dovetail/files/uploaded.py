@@ -25,10 +25,12 @@ MAX_NAME_CHARACTERS = 80
 
 def upload_name(name: str) -> str:
     """The last part of a file's name, whatever machine it comes from; it is shown and never opened."""
-    last = one_line(PureWindowsPath(PurePosixPath(name).name).name)[:MAX_NAME_CHARACTERS]
-    if not last.lower().endswith(SUFFIXES):
-        raise InvalidInput(f"a file to upload ends in {', '.join(SUFFIXES)}; got {quoted(last)}")
-    return last
+    last = one_line(PureWindowsPath(PurePosixPath(name).name).name)
+    suffix = PurePosixPath(last).suffix
+    if suffix.lower() not in SUFFIXES:
+        shown = last[:MAX_NAME_CHARACTERS]
+        raise InvalidInput(f"a file to upload ends in {', '.join(SUFFIXES)}; got {quoted(shown)}")
+    return last if len(last) <= MAX_NAME_CHARACTERS else last[: MAX_NAME_CHARACTERS - len(suffix)] + suffix
 
 
 def upload_text(data: bytes, name: str) -> str:

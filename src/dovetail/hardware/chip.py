@@ -8,7 +8,7 @@ from dovetail.errors import InvalidInput, NotModelled, did_you_mean
 from dovetail.hardware.die import Die
 from dovetail.hardware.endpoints import SM_DRIVEN, Endpoint, endpoint_named, endpoints
 from dovetail.hardware.measured import NOT_MEASURED, Measured
-from dovetail.hardware.memory import MAX_RESERVE_FRAC, PLAN_RESERVE_FRAC, Memory
+from dovetail.hardware.memory import MAX_RESERVE_FRAC, PLAN_RESERVE_FRAC, PLAN_RESERVE_SOURCE, Memory
 from dovetail.units import KIBI
 
 STATIONARY = ("output", "weight", "input")
@@ -18,6 +18,7 @@ MAX_CLOCK_SPREAD_FRAC = 0.2  # more, and the slowest of a thousand would be at h
 
 
 HEADROOM_GIVEN = "the requested headroom"
+HEADROOM_TO_FIT = "so that plans fit with"  # and how likely
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,6 +288,15 @@ class Chip:
     def is_headroom_given(self) -> bool:
         """Whether a user said what plans leave free."""
         return ("hbm_reserve_frac", HEADROOM_GIVEN) in self.sources
+
+    @property
+    def headroom_reason(self) -> str:
+        """Why a plan leaves memory free, after "is kept free"."""
+        source = dict(self.sources).get("hbm_reserve_frac", PLAN_RESERVE_SOURCE)
+        if source.startswith(HEADROOM_TO_FIT):
+            return source
+        known = {HEADROOM_GIVEN: "as requested", PLAN_RESERVE_SOURCE: "for our error in memory"}
+        return known.get(source, f"by the entry of {self.name}")
 
     @property
     def endpoint_kind(self) -> Endpoint:

@@ -83,6 +83,16 @@ class Topology:
     def num_devices(self) -> int:
         return math.prod(dimension.num_devices for dimension in self.dimensions)
 
+    @property
+    def num_inside(self) -> int:
+        """Devices of one node, or of one NVLink domain: those that no network or fat tree lies between."""
+        count = 1
+        for dimension in self.dimensions:
+            if dimension.is_network or dimension.kind == "fat-tree":
+                break
+            count *= dimension.num_devices
+        return count
+
     def with_jitter(self, jitter_s: float) -> Topology:
         """The same topology where ranks come to every collective with this standard deviation."""
         return replace(self, dimensions=tuple(replace(d, jitter_s=jitter_s) for d in self.dimensions))

@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 
@@ -155,15 +157,47 @@ class Placements:
 def placements_of(plans: Plans, topology: Topology) -> Placements:
     """The placement of each of `plans` on `topology`; distinct degrees and axis orders are placed once."""
     first, of_plan = distinct(*(getattr(plans, name) for name in _PLACED_BY))
-    groups: dict[Group, int] = {}
-    ids = np.full((len(first), len(GROUPS)), NOWHERE, dtype=np.int64)
-    for index, row in enumerate(first):
-        try:
-            ids[index] = _group_ids(placement(plans.plan(int(row)), topology), groups)
-        except InvalidInput:
-            continue
-    columns = ids[of_plan]
-    return Placements(groups=tuple(groups), group_of={name: columns[:, i] for i, name in enumerate(GROUPS)})
+    places = _places(topology)
+    columns = [getattr(plans, name)[first].tolist() for name in _PLACED_BY]
+    ids = np.array(
+        [places.ids(plans.axis_orders[order], *degrees) for *degrees, order in zip(*columns, strict=True)],
+        dtype=np.int64,
+    ).reshape(len(first), len(GROUPS))
+    known, local = np.unique(ids, return_inverse=True)
+    kept = known[known != NOWHERE]
+    local = local.reshape(ids.shape) - (len(known) - len(kept))  # NOWHERE sorts before all groups
+    by_plan = np.where(ids == NOWHERE, NOWHERE, local)[of_plan]
+    groups = tuple(places.groups[index] for index in kept)
+    return Placements(groups=groups, group_of={name: by_plan[:, i] for i, name in enumerate(GROUPS)})
+
+
+class _Places:
+    """Placements on one topology, each found once: searches ask for the same ones many times over."""
+
+    def __init__(self, topology: Topology) -> None:
+        self.groups: list[Group] = []
+        self._topology = topology
+        self._index: dict[Group, int] = {}
+        self._ids: dict[tuple[Any, ...], tuple[int, ...]] = {}
+
+    def ids(self, order: tuple[str, ...], *degrees: int) -> tuple[int, ...]:
+        """The index among `groups` of each kind of group; NOWHERE where the axes do not nest."""
+        key = (order, *degrees)
+        if key not in self._ids:
+            named: dict[str, Any] = dict(zip(_PLACED_BY, degrees, strict=False))
+            plan = Plan(axis_order=order, **named)
+            try:
+                found = tuple(_group_ids(placement(plan, self._topology), self._index))
+            except InvalidInput:
+                found = (NOWHERE,) * len(GROUPS)
+            self.groups += list(self._index)[len(self.groups) :]
+            self._ids[key] = found
+        return self._ids[key]
+
+
+@lru_cache(maxsize=16)
+def _places(topology: Topology) -> _Places:
+    return _Places(topology)
 
 
 def table_of_one(place: Placement) -> Placements:

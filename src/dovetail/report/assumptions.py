@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import fields
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from dovetail.step.offload import UPDATE_FRAC, does_offload, host_of
 from dovetail.units import format_rate, format_s
 from dovetail.workload.graph import Axis, Graph, N
 from dovetail.workload.lora import targets_of
+from dovetail.workload.optimizer import Precision
 from dovetail.workload.workload import Workload
 
 PHYSICS = (
@@ -73,7 +75,7 @@ def assumptions(result: Outcome | Infeasible) -> tuple[str, ...]:
         *_repeated_heads(graph, plan),
         _kernels(graph, workload),
         *_utilisation(masked_graph(workload)),
-        *_length(workload),
+        *default_sentences(workload),
         *workload.model.notes,
         RUNTIME,
         *_left_out(result),
@@ -163,11 +165,21 @@ def _utilisation(graph: Graph) -> tuple[str, ...]:
     )
 
 
-def _length(workload: Workload) -> tuple[str, ...]:
-    model = workload.model
-    if model.sample != "tokens" or workload.seq != model.seq:
-        return ()
-    return (f"samples of {workload.seq:,} tokens, the default length of {model.name}; seq or --seq takes another",)
+def default_sentences(workload: Workload) -> tuple[str, ...]:
+    """What of the workload is as it is where nothing is given, and the option or key that takes another."""
+    model, own = workload.model, Precision()
+    found = []
+    if workload.global_batch == model.batch:
+        found.append(f"global batch {workload.global_batch:,} (--global-batch)")
+    if model.sample == "tokens" and workload.seq == model.seq:
+        found.append(f"{workload.seq:,} tokens per sample (--seq)")
+    if workload.precision.compute == own.compute:
+        found.append(f"products in {own.compute} (--compute)")
+    others = (field.name for field in fields(Precision) if field.name not in ("compute", "recipe"))
+    if all(getattr(workload.precision, name) == getattr(own, name) for name in others):
+        state = f"{own.weights} weights, {own.gradients} gradients, {own.moments} moments and master weights"
+        found.append(f"{own.optimizer} with {state} (precision in a spec)")
+    return (f"as by default: {'; '.join(found)}",) if found else ()
 
 
 def _repeated_heads(graph: Graph, plan: Plan) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dovetail.accuracy.chance import Predicted, chance_shorter_frac
-from dovetail.accuracy.evidence import format_bounds, interval_of
+from dovetail.accuracy.evidence import GIVEN, Selection, format_bounds, interval_of
 from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.heterogeneous import chip_names
@@ -15,8 +15,9 @@ from dovetail.parallel.plan import Plan
 from dovetail.report.csv_table import csv_text
 from dovetail.report.figures import Figure, FigureList, FigureRow, Figures, FigureTable, Sentences, TextOnly, labelled
 from dovetail.report.goodput import NO_BUDGET, Budget, run_of, step_usd
-from dovetail.report.labels import gain, in_a_row, number, percent, plan_in_brief
+from dovetail.report.labels import gain, in_a_row, likely, number, percent, plan_in_brief
 from dovetail.report.limits import limited_by
+from dovetail.report.memory import room_of
 from dovetail.report.plain import Record
 from dovetail.units import SECONDS_PER_DAY, format_bytes, format_energy_j, format_s, format_usd
 
@@ -43,6 +44,7 @@ class ComparedJob:
     settings: tuple[tuple[str, Any], ...]
     result: Outcome | Infeasible | Refused
     budget: Budget = NO_BUDGET
+    selection: Selection = GIVEN  # what a search chose its plan among
 
     @property
     def fits(self) -> bool:
@@ -175,9 +177,9 @@ def _faster_probability(job: ComparedJob, first: ComparedJob | None, residuals: 
 
 
 FIGURES = (
-    "plan_in_brief", "need_bytes", "limit_bytes", "spare_bytes", "step_s", "interval_lower_s", "interval_upper_s",
-    "faster_than_first_probability", "tokens_per_s", "tokens_per_s_per_device", "samples_per_s", "mfu_frac", "hfu_frac",
-    "palm_mfu_frac", "energy_j", "mean_w", "step_usd", "run_s", "run_usd", "limited_by",
+    "plan_in_brief", "need_bytes", "limit_bytes", "spare_bytes", "fit_probability", "step_s", "interval_lower_s",
+    "interval_upper_s", "faster_than_first_probability", "tokens_per_s", "tokens_per_s_per_device", "samples_per_s",
+    "mfu_frac", "hfu_frac", "palm_mfu_frac", "energy_j", "mean_w", "step_usd", "run_s", "run_usd", "limited_by",
 )  # fmt: skip
 
 
@@ -191,13 +193,14 @@ def _known(job: ComparedJob, residuals: Sequence[Residual]) -> Record:
         "need_bytes": use.need_bytes,
         "limit_bytes": use.limit_bytes,
         "spare_bytes": use.limit_bytes - use.need_bytes,
+        "fit_probability": room_of(result).fit_probability,
     }
     if isinstance(result, Infeasible):
         return found
     step_s = float(result.step.step_s)
     found |= {"step_s": step_s, "samples_per_s": result.samples_per_s}
     if residuals and not result.workload.is_forward_only:
-        interval = interval_of(result.workload, result.cluster, result.plan, step_s, residuals)
+        interval = interval_of(result.workload, result.cluster, result.plan, step_s, residuals, job.selection)
         found |= {"interval_lower_s": interval.lower_s, "interval_upper_s": interval.upper_s}
     if result.workload.model.sample == "tokens":
         per_device = result.tokens_per_s / result.cluster.num_devices
@@ -301,7 +304,7 @@ def _cells(job: ComparedJob, record: Record, first_s: float) -> Iterator[tuple[s
     yield "step", known("step_s", format_s) or missing
     yield "vs first", gain(step_s / first_s - 1) if step_s and first_s else ""
     yield "90 % interval", _bounds(record)
-    yield "faster than first", known("faster_than_first_probability", lambda value: f"p = {value:.2f}")
+    yield "faster than first", known("faster_than_first_probability", likely)
     yield "tokens/s", known("tokens_per_s", number)
     yield PER_DEVICE, known("tokens_per_s_per_device", number)
     yield SAMPLES, known("samples_per_s", number)
@@ -310,6 +313,7 @@ def _cells(job: ComparedJob, record: Record, first_s: float) -> Iterator[tuple[s
     yield "MFU as PaLM counts", known("palm_mfu_frac", percent)
     yield "memory", known("need_bytes", format_bytes)
     yield "spare", known("spare_bytes", _signed_bytes)
+    yield "fits with", known("fit_probability", likely)
     yield "energy", known("energy_j", lambda value: format_energy_j(value, 1))
     yield "power per device", known("mean_w", lambda value: f"{value:.0f} W")
     yield "price per step", known("step_usd", format_usd)

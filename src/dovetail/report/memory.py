@@ -6,12 +6,26 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, fields
 from itertools import pairwise
 
-from dovetail.evaluate import MemoryUse
-from dovetail.hardware.chip import Chip
+from dovetail.accuracy.memory_margin import MemoryRoom, memory_room
+from dovetail.evaluate import Infeasible, MemoryUse, Outcome
 from dovetail.parallel.memory import StageMemory
 from dovetail.parallel.plan import Plan
+from dovetail.parallel.pools import pool_of_stage
 from dovetail.report.assumptions import layers_per_stage
-from dovetail.report.figures import Figure, FigureList, FigureRow, Figures, FigureTable, Part, Phrase, TextOnly, phrase
+from dovetail.report.figures import (
+    Entry,
+    Figure,
+    FigureList,
+    FigureRow,
+    Figures,
+    FigureTable,
+    Part,
+    Phrase,
+    TextOnly,
+    labelled,
+    phrase,
+)
+from dovetail.report.labels import likely
 from dovetail.units import GIBI, MEBI, PEBI, TEBI, format_bytes
 from dovetail.workload.workload import Workload
 
@@ -181,16 +195,69 @@ def _notes(use: MemoryUse, *, is_whole: bool) -> Iterator[Part]:
     yield from memory_notes(use)
 
 
-def usable_label(chip: Chip) -> str:
-    """What a plan may take of a device's HBM, and of what: "76.0 GiB usable (79.2 GiB less 4 %)"."""
-    return f"{format_bytes(chip.usable_bytes)} usable{visible_label(chip)}"
+def room_of(result: Outcome | Infeasible) -> MemoryRoom:
+    """Of a device of the fullest stage."""
+    use, plan = result.memory, result.plan
+    chip = pool_of_stage(plan, result.cluster, use.fullest.stage).chip
+    return memory_room(use.need_bytes, use.limit_bytes, chip, plan.framework)
 
 
-def visible_label(chip: Chip) -> str:
-    """What a device has before its reserve is left out; empty where there is none."""
-    if not chip.hbm_reserve_frac:
-        return ""
-    return f" ({format_bytes(chip.visible_bytes)} less {100 * chip.hbm_reserve_frac:.2g} %)"
+def room_rows(result: Outcome | Infeasible) -> tuple[Entry, ...]:
+    """Need with its interval and the chance that it fits; then what is usable, and what has the rest."""
+    use = result.memory
+    held_bytes = use.reserve_bytes + use.runtime_bytes
+    held = TextOnly("reserve_bytes and runtime_bytes", format_bytes(held_bytes))
+    return (
+        phrase(
+            "{} on the fullest device{}; {}",
+            Figure("memory.need_bytes", use.need_bytes, format_bytes(use.need_bytes)),
+            phrase(", {} of it CUDA context, NCCL and allocator", held) if held_bytes > 0 else "",
+            fit_phrase(result),
+            label="memory",
+        ),
+        phrase(
+            "{} {}",
+            Figure("memory.limit_bytes", use.limit_bytes, format_bytes(use.limit_bytes)),
+            usable_phrase(result),
+            label="usable",
+        ),
+    )
+
+
+def fit_phrase(result: Outcome | Infeasible, within: str = "") -> Phrase:
+    """The interval of the need and the chance that it fits, which are of one distribution; keys begin with `within`."""
+    room = room_of(result)
+    lower, upper = _ends(room)
+    return phrase(
+        "{} to {} in nine of ten runs: fits {} with {}",
+        Figure(f"{within}memory.lower_bytes", room.lower_bytes, lower),
+        Figure(f"{within}memory.upper_bytes", room.upper_bytes, upper),
+        Figure(f"{within}memory.visible_bytes", room.visible_bytes, format_bytes(room.visible_bytes)),
+        Figure(f"{within}memory.fit_probability", room.fit_probability, likely(room.fit_probability)),
+    )
+
+
+def usable_phrase(result: Outcome | Infeasible, within: str = "") -> Phrase:
+    """Of which capacity so much is usable, and what has the rest."""
+    room = room_of(result)
+    scale_bytes, symbol = unit_of_bytes(room.capacity_bytes)
+
+    def figure_of(key: str) -> Figure:
+        value_bytes = getattr(room, key)
+        return Figure(f"{within}memory.{key}", value_bytes, f"{value_bytes / scale_bytes:.1f} {symbol}")
+
+    driver = phrase("driver and ECC have {}, " if room.driver_bytes > 0 else "", figure_of("driver_bytes"))
+    reason = labelled(f"{within}memory.kept_free_for", room.kept_free_for)
+    template = "{} is kept free {}" if room.kept_free_bytes > 0 else "nothing is kept free"
+    kept = phrase(template, figure_of("kept_free_bytes"), reason)
+    return phrase("of {}: {}{}", figure_of("capacity_bytes"), driver, kept)
+
+
+def _ends(room: MemoryRoom) -> tuple[str, str]:
+    """The ends of the need's interval; the unit once where it is the same."""
+    lower, upper = format_bytes(room.lower_bytes), format_bytes(room.upper_bytes)
+    is_same = lower.rpartition(" ")[2] == upper.rpartition(" ")[2]
+    return lower.rpartition(" ")[0] if is_same else lower, upper
 
 
 def memory_notes(use: MemoryUse) -> Iterator[Phrase]:

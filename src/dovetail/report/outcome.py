@@ -7,8 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dovetail import __version__
-from dovetail.accuracy.evidence import CONFIDENCE_FRAC, interval_of
-from dovetail.accuracy.memory_margin import fit_probability
+from dovetail.accuracy.evidence import CONFIDENCE_FRAC, GIVEN, Selection, interval_of
 from dovetail.accuracy.residuals import Residual
 from dovetail.comm.library.on_group import why_outside
 from dovetail.cost.op_cost import LIMITS
@@ -17,7 +16,6 @@ from dovetail.hardware.heterogeneous import chip_names, chips_of, devices_label
 from dovetail.hardware.topology import Group, num_ranks
 from dovetail.parallel.placement import Placement
 from dovetail.parallel.plan import Plan
-from dovetail.parallel.pools import pool_of_stage
 from dovetail.report.assumptions import assumptions
 from dovetail.report.figures import (
     Entry,
@@ -40,23 +38,22 @@ from dovetail.report.labels import (
     compute_in_brief,
     counted,
     gain,
-    likely,
     number,
     percent,
     plan_in_brief,
     seconds,
 )
-from dovetail.report.levers import excess_rows, levers_list
+from dovetail.report.levers import IN_SPEC, Advice, excess_rows, levers_list, repair_table
 from dovetail.report.limits import limited_by
 from dovetail.report.measured import measured_tables
-from dovetail.report.memory import memory_tables
+from dovetail.report.memory import memory_tables, room_rows
 from dovetail.report.plain import Record
 from dovetail.report.pools import pools_list, stage_label
 from dovetail.report.table import bar
 from dovetail.step.called import step_collectives
 from dovetail.step.step import assembly_of
 from dovetail.step.work import COMM_AXES
-from dovetail.units import format_bytes, format_count, format_energy_j, format_s
+from dovetail.units import format_count, format_energy_j, format_s
 from dovetail.workload.workload import Workload
 
 SHOWN_FRAC = 0.0005  # what would show as 0.0 % is left out
@@ -64,27 +61,34 @@ LIMIT_LABELS = ("the tensor units", "the vector units", "on-chip memory", "HBM",
 
 
 def outcome_figures(
-    result: Outcome | Infeasible, name: str = "", residuals: Sequence[Residual] = (), budget: Budget = NO_BUDGET
+    result: Outcome | Infeasible,
+    name: str = "",
+    residuals: Sequence[Residual] = (),
+    budget: Budget = NO_BUDGET,
+    selection: Selection = GIVEN,
+    advice: Advice = IN_SPEC,
 ) -> Figures:
     """Everything known of `result`, most wanted first; `name` is what the job is called.
 
     `residuals` are what the interval of the step's time rests on; without them, none is told. `budget` says what to
-    train on in all and what devices cost, whose time and price are told.
+    train on in all and what devices cost, whose time and price are reported. `selection` is what a search chose the
+    plan among, `advice` the form of what would make a plan fit.
     """
     memory = memory_tables(result.memory, result.workload, result.plan)
     if result.workload.is_forward_only:  # published runs are of training
         residuals = ()
     if isinstance(result, Infeasible):
         return (
-            _excess(result, name),
+            _excess(result, name, advice),
             pools_list(result),
             *memory,
-            levers_list(result),
+            levers_list(result, advice),
+            repair_table(result, advice),
             _question(result),
             assumed(result),
         )
     return (
-        headline(result, name, residuals, budget),
+        headline(result, name, residuals, budget, selection),
         time_table(result),
         pools_list(result),
         *memory,
@@ -125,10 +129,14 @@ _AXIS_GROUPS = {"tp": "tensor", "cp": "context", "dp": "data", "pp": "pipeline",
 
 
 def headline(
-    outcome: Outcome, name: str = "", residuals: Sequence[Residual] = (), budget: Budget = NO_BUDGET
+    outcome: Outcome,
+    name: str = "",
+    residuals: Sequence[Residual] = (),
+    budget: Budget = NO_BUDGET,
+    selection: Selection = GIVEN,
 ) -> FigureTable:
     """What a step comes to, a row for each thing that one asks first."""
-    step, use, workload = outcome.step, outcome.memory, outcome.workload
+    step, workload = outcome.step, outcome.workload
     return FigureTable(
         title=_title(outcome, name),
         rows=(
@@ -143,7 +151,7 @@ def headline(
                 Figure("num_microbatches", outcome.num_microbatches, counted(outcome.num_microbatches, "microbatch")),
                 label="step time",
             ),
-            *_interval_rows(outcome, residuals),
+            *_interval_rows(outcome, residuals, selection),
             _throughput(outcome),
             phrase(
                 "MFU {}, HFU {} of {} peak{}",
@@ -155,13 +163,7 @@ def headline(
             ),
             *_dropped_rows(outcome),
             *_energy_rows(outcome),
-            phrase(
-                "{} of {} usable on the fullest device; fits with {}",
-                Figure("memory.need_bytes", use.need_bytes, format_bytes(use.need_bytes)),
-                Figure("memory.limit_bytes", use.limit_bytes, format_bytes(use.limit_bytes)),
-                _fit_figure(outcome),
-                label="memory",
-            ),
+            *room_rows(outcome),
             labelled("limited_by", limited_by(outcome), "limited by"),
             *goodput_rows(outcome),
             *price_rows(outcome, budget),
@@ -183,14 +185,6 @@ def _palm(outcome: Outcome) -> Part:
     return phrase(
         "; {} as PaLM counts it", Figure("palm_mfu_frac", outcome.palm_mfu_frac, percent(outcome.palm_mfu_frac))
     )
-
-
-def _fit_figure(outcome: Outcome) -> Figure:
-    """How likely the fullest device has room, by our error of memory on runs of the plan's framework."""
-    use, plan = outcome.memory, outcome.plan
-    visible_bytes = pool_of_stage(plan, outcome.cluster, use.fullest.stage).chip.visible_bytes
-    probability = fit_probability(use.need_bytes, visible_bytes, plan.framework)
-    return Figure("memory.fit_probability", probability, likely(probability))
 
 
 def _throughput(outcome: Outcome) -> Phrase:
@@ -247,11 +241,11 @@ def _dropped_rows(outcome: Outcome) -> Iterator[Entry]:
     )
 
 
-def _interval_rows(outcome: Outcome, residuals: Sequence[Residual]) -> Iterator[Entry]:
+def _interval_rows(outcome: Outcome, residuals: Sequence[Residual], selection: Selection) -> Iterator[Entry]:
     """Where the step's time lies, as published runs of its class say; nothing where there are none to ask."""
     if not residuals:
         return
-    found = interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals)
+    found = interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals, selection)
     lower, _, upper = found.bounds.partition(" to ")
     yield FigureRow(
         (
@@ -260,11 +254,14 @@ def _interval_rows(outcome: Outcome, residuals: Sequence[Residual]) -> Iterator[
                 "{} to {}, {}",
                 Figure("interval.lower_s", found.lower_s, lower),
                 Figure("interval.upper_s", found.upper_s, upper),
-                Figure("interval.sentence", found.sentence, found.evidence),
+                Figure("interval.sentence", found.sentence, found.grounds),
             ),
         )
     )
     yield Figure("interval.num_runs", found.num_rows)
+    yield Figure("interval.num_near", selection.num_near)
+    yield Figure("interval.shift_frac", selection.shift_frac)
+    yield Figure("interval.given_upper_s", found.given_upper_s)
     outside = outside_evidence(outcome, found.lacking)
     yield Figure("outside_evidence", outside)
     if found.lacking and len(outside) > 1:
@@ -424,7 +421,7 @@ def assumed(result: Outcome | Infeasible) -> FigureTable:
     return FigureTable(title="What this assumes", notes=(Sentences("assumptions", assumptions(result)),))
 
 
-def _excess(result: Infeasible, name: str) -> FigureTable:
+def _excess(result: Infeasible, name: str, advice: Advice) -> FigureTable:
     """Need against limit of a plan that does not fit."""
     workload = result.workload
     num_parameters = workload.forward_graph().num_parameters
@@ -434,7 +431,7 @@ def _excess(result: Infeasible, name: str) -> FigureTable:
             Figure("name", name),
             Figure("feasible", False),
             *_question_rows(result, TextOnly("num_parameters", format_count(num_parameters))),
-            *excess_rows(result),
+            *excess_rows(result, advice=advice),
         ),
     )
 

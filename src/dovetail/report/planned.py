@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 
 from dovetail import __version__
-from dovetail.accuracy.chance import Selection
-from dovetail.accuracy.evidence import WELL_KNOWN_FRAC, Interval, interval_of
+from dovetail.accuracy.evidence import GIVEN, WELL_KNOWN_FRAC, Interval, format_bounds, interval_of
 from dovetail.accuracy.recipes import NOTHING_NEAR, Near
 from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.heterogeneous import chip_names
 from dovetail.parallel.plan import AXES, Plan
 from dovetail.parallel.pools import framework_of
+from dovetail.report.assumptions import default_sentences
 from dovetail.report.figures import (
     Figure,
     Figures,
@@ -29,17 +28,16 @@ from dovetail.report.figures import (
     under,
 )
 from dovetail.report.goodput import NO_BUDGET, Budget
-from dovetail.report.labels import counted, in_a_row, number, percent, plan_in_brief
+from dovetail.report.labels import counted, in_a_row, likely, number, percent, plan_in_brief
 from dovetail.report.launchers.framework_bests import FrameworkBest, framework_list
 from dovetail.report.launchers.runnable import Runnable, runnable_notes
-from dovetail.report.levers import excess_rows, levers_list
+from dovetail.report.levers import commands_table, excess_rows, levers_list
 from dovetail.report.memory import memory_tables
 from dovetail.report.outcome import outcome_figures, plain, plan_record, workload_record
 from dovetail.report.plain import Record
 from dovetail.report.pools import pool_sentences, proof_counts, proof_on_pools
 from dovetail.report.ranked import best_faster_probability, ranking_list, selection_of_best
 from dovetail.report.recipes import recipe_table
-from dovetail.report.table import GAP, WIDTH
 from dovetail.search.planners.candidates import Candidate
 from dovetail.search.planners.membership import holds
 from dovetail.search.planners.plan_space import MAX_INTERLEAVE, MAX_MICROBATCH
@@ -74,10 +72,9 @@ def planned_figures(
     """Everything known of what was found, the answer first; `by_place` is who can run each plan of the ranking."""
     if isinstance(found, NothingFits):
         return _nothing_figures(found, context)
-    head, *rest = outcome_figures(found.best, context.name, context.residuals, context.budget)
+    selection = selection_of_best(found, context.residuals) if context.residuals else GIVEN
+    head, *rest = outcome_figures(found.best, context.name, context.residuals, context.budget, selection)
     looked_at = (*chance_notes(found, context.residuals), *notes(found, by_place), *context.notes)
-    commands = list(context.commands)
-    lines = (line for command in context.commands for line in _pasted(command))
     return (
         FigureTable(
             title=labelled("answer", sentence(found, context.residuals)),
@@ -97,10 +94,10 @@ def planned_figures(
         framework_list(context.bests, _best_candidate(found)),
         recipe_table(context.near),
         FigureTable(title="What was looked at, and who can run it", notes=(Sentences("notes", looked_at),)),
-        FigureTable(title="Go on with", notes=tuple(Figure("commands", commands, line) for line in lines)),
+        commands_table(context.commands),
         *under("best", hidden(tuple(rest))),
         _question(found, context),
-        FigureTable(rows=(Figure("commands", commands),)),
+        FigureTable(rows=(Figure("commands", list(context.commands)),)),
     )
 
 
@@ -154,12 +151,6 @@ def _fastest_record(one: Candidate) -> Record:
     return {"step_s": one.step_s, "quantile_s": one.score, "plan": plan_record(one.plan)}
 
 
-def _pasted(command: str) -> list[str]:
-    """A command in lines that a shell reads as one."""
-    *lines, last = textwrap.wrap(command, WIDTH - 2 * GAP, subsequent_indent="", break_on_hyphens=False)
-    return [*(f"{line} \\" for line in lines), last]
-
-
 def sentence(found: Choice, residuals: Sequence[Residual] = ()) -> str:
     """The answer: the plan, what it comes to in the model, and what it gains over the user's own.
 
@@ -177,19 +168,17 @@ def sentence(found: Choice, residuals: Sequence[Residual] = ()) -> str:
     return best + "".join(_beside_own(one, found, residuals) for one in own)
 
 
-def selected_interval(found: Choice, residuals: Sequence[Residual]) -> tuple[Interval, Selection]:
-    """Where the best plan's time lies, its upper end longer for having been chosen; and what it was chosen among."""
-    best = found.best
-    interval = interval_of(best.workload, best.cluster, best.plan, float(best.step.step_s), residuals)
-    selection = selection_of_best(found, residuals)
-    return replace(interval, upper_s=interval.upper_s * (1 + selection.shift_frac)), selection
+def selected_interval(found: Choice, residuals: Sequence[Residual]) -> Interval:
+    """Where the best plan's time lies, its upper end longer for having been chosen."""
+    best, selection = found.best, selection_of_best(found, residuals)
+    return interval_of(best.workload, best.cluster, best.plan, float(best.step.step_s), residuals, selection)
 
 
 def _selection_record(found: Choice, residuals: Sequence[Residual]) -> Iterator[Figure]:
     if residuals:
-        interval, selection = selected_interval(found, residuals)
-        yield Figure("selection.num_near", selection.num_near)
-        yield Figure("selection.shift_frac", selection.shift_frac)
+        interval = selected_interval(found, residuals)
+        yield Figure("selection.num_near", interval.selection.num_near)
+        yield Figure("selection.shift_frac", interval.selection.shift_frac)
         yield Figure("selection.lower_s", interval.lower_s)
         yield Figure("selection.upper_s", interval.upper_s)
 
@@ -199,10 +188,10 @@ def _step_label(found: Choice, residuals: Sequence[Residual]) -> str:
     step_s = float(found.best.step.step_s)
     if not residuals:
         return f"{format_s(step_s)} per step"
-    interval, _ = selected_interval(found, residuals)
+    interval = selected_interval(found, residuals)
     is_known_well = interval.upper_s <= (1 + WELL_KNOWN_FRAC) * step_s
     about, between = format_rounded_s(step_s, 3 if is_known_well else 2), interval.bounds
-    return f"about {about} per step ({between} in nine of ten cases)"
+    return f"about {about} per step ({between} in nine of ten runs)"
 
 
 def _beside_own(own: Ranked, found: Choice, residuals: Sequence[Residual]) -> str:
@@ -214,7 +203,7 @@ def _beside_own(own: Ranked, found: Choice, residuals: Sequence[Residual]) -> st
         if probability is None:
             return f"; your own plan is {percent(over_frac)} behind it"
         behind = percent(over_frac, 0 if over_frac >= WHOLE_FRAC else 1)
-        return f"; your own plan is {behind} behind it, and truly slower with a probability of {probability:.2f}"
+        return f"; your own plan is {behind} behind it, and truly slower with {likely(probability)}"
     ahead = f"; your own plan is {percent(-own.over_best_frac)} ahead of it"
     if own not in found.missed:
         return f"{ahead}, by choices outside of the space"
@@ -266,14 +255,26 @@ def proof(found: Choice) -> tuple[Phrase, ...]:
 
 def chance_notes(found: Choice, residuals: Sequence[Residual]) -> Iterator[str]:
     """How likely the best plan truly beats the one behind it: what is optimal in the model need not be in the world."""
-    if residuals and (selection := selected_interval(found, residuals)[1]).num_near > 1:
-        near = f"chosen among {selection.num_near} plans within our error of each other"
-        yield f"{near}, so the upper end of its interval is taken {percent(selection.shift_frac, 0)} longer"
     yield from _quantile_notes(found)
     behind = next((one for one in found.ranking if one.breakdown and not one.is_given), None)
     if behind is not None and (probability := best_faster_probability(found, behind, residuals)) is not None:
         next_plan = f"the next plan ({plan_in_brief(behind.candidate.plan)})"
-        yield f"truly faster than {next_plan} with a probability of {probability:.2f}, by errors on published pairs"
+        yield f"truly faster than {next_plan} with {likely(probability)}, by errors on published pairs"
+
+
+def selection_sentences(found: Choice, residuals: Sequence[Residual]) -> Iterator[str]:
+    """Why the interval is widened, and what it would be without; nothing where no other plan is close."""
+    if not residuals or found.question.workload.is_forward_only:
+        return
+    interval = selected_interval(found, residuals)
+    if (num_near := interval.selection.num_near) > 1:
+        longer = percent(interval.selection.shift_frac, 0)
+        given = format_bounds(interval.lower_s, interval.given_upper_s)
+        yield (
+            f"The best of {num_near} plans within our error of each other is likely one that is predicted too short, so"
+            f" the upper end of its interval is {longer} longer: {given} is the interval of the same plan, had it been"
+            " given."
+        )
 
 
 def _quantile_notes(found: Choice) -> Iterator[str]:
@@ -294,6 +295,7 @@ def notes(found: Choice, by_place: tuple[tuple[Runnable, ...], ...]) -> tuple[st
     order = found.best.plan.axis_order
     placed = () if order == AXES else (f"the best plan's axes, innermost first: {', '.join(order)} (axis_order)",)
     return (
+        *default_sentences(found.question.workload),
         *space_notes(found.question),
         *_even_notes(found),
         *placed,
@@ -365,6 +367,7 @@ def nothing_sentence(found: NothingFits) -> str:
 
 def nothing_notes(found: NothingFits) -> Iterator[str]:
     """Sentences: what was looked at, the user's own plan, and the way out."""
+    yield from default_sentences(found.question.workload)
     yield from space_notes(found.question)
     for result in found.given:
         fits = "does not fit either" if isinstance(result, Infeasible) else "fits, by choices outside of the space"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from dovetail.accuracy.chance import Predicted, Selection, chance_shorter_frac, selection_of
+from dovetail.accuracy.chance import Predicted, chance_shorter_frac, selection_of
+from dovetail.accuracy.evidence import Selection
 from dovetail.accuracy.residuals import Residual
 from dovetail.parallel.plan import Plan
 from dovetail.report.figures import Figure, FigureList, Part, Phrase, TextOnly, phrase, table_of
@@ -45,9 +46,9 @@ def best_faster_probability(found: Choice, one: Ranked, residuals: Sequence[Resi
 
 
 def selection_of_best(found: Choice, residuals: Sequence[Residual]) -> Selection:
-    """What having been chosen among the ranked plans does to the best one's time."""
+    """What having been chosen among the plans that the search compared does to the best one's time."""
     best = _predicted(found)
-    others = [_of_ranked(best, one) for one in found.ranking if one.breakdown and one.over_best_frac >= 0]
+    others = [replace(best, plan=one.plan, step_s=one.step_s) for one in found.compared[1:]]
     return selection_of(best, others, residuals)
 
 

@@ -18,7 +18,7 @@ DISTANCE = (
 
 
 def recipe_table(near: Near) -> FigureTable:
-    """The run in rows; a line that says why there is none."""
+    """The nearest run in rows; a line that says why there is none."""
     if not near.recipes:
         refusal = Figure("nearest_run.refusal", near.refusal, near.refusal)
         return FigureTable(
@@ -26,8 +26,7 @@ def recipe_table(near: Near) -> FigureTable:
             rows=(Figure("nearest_run.found", False),),
             notes=(refusal,) if near.refusal else (),
         )
-    [recipe] = near.recipes
-    return FigureTable(title=TITLE, rows=tuple(_rows(recipe)), notes=(DISTANCE,))
+    return FigureTable(title=TITLE, rows=tuple(_rows(near.recipes[0])), notes=(DISTANCE,))
 
 
 def _rows(recipe: Recipe) -> Iterator[Entry]:

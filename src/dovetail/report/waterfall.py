@@ -9,7 +9,7 @@ from dovetail.report.charts.bars import ranked
 from dovetail.report.charts.chart import Chart
 from dovetail.report.charts.palette import BLUE, ORANGE, PALE
 from dovetail.report.figures import Figure, FigureList, Figures, TextOnly, labelled, phrase
-from dovetail.report.labels import gain, number, percent
+from dovetail.report.labels import gain, likely, number, percent
 from dovetail.report.table import Table
 from dovetail.search.codesign.system_labels import value_label
 from dovetail.search.codesign.waterfall import Change, Waterfall
@@ -49,11 +49,11 @@ def waterfall_figures(found: Waterfall, base: Chip) -> Figures:
                 "in this order, with the plans of the base chip as long as they fit: what a part is worth depends on"
                 " those before it, and chips on the way may be beyond the limits, which the last keeps",
                 phrase(
-                    "together {}; a chance of {} that it beats {} at all, if the step of each is off by {}, as its"
-                    " interval has it, and nothing of that is the same for both",
+                    "together {}; truly better than {} with {}, if the step of each is off by {}, as published runs of"
+                    " this kind are, independently",
                     Figure("waterfall.gain_frac", found.gain_frac, gain(found.gain_frac)),
-                    Figure("waterfall.chance_frac", found.chance_frac, percent(found.chance_frac)),
                     base.name,
+                    Figure("waterfall.chance_frac", found.chance_frac, likely(found.chance_frac)),
                     Figure("waterfall.family_error_frac", found.family_error_frac, percent(found.family_error_frac, 0)),
                 ),
             ),

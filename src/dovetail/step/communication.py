@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -21,7 +22,8 @@ from dovetail.columns import is_among
 from dovetail.comm.collectives import collectives
 from dovetail.comm.dispatch import deduplicated_bytes, deduplicated_dispatch_s
 from dovetail.comm.jitter import last_arrival_s
-from dovetail.comm.library.on_group import Selection, is_timed_by_library, library_s
+from dovetail.comm.library.on_group import Selection, is_timed_by_library, library_on, library_times
+from dovetail.comm.library.timing import LibraryGroup
 from dovetail.comm.volume import sent_bytes
 from dovetail.cost.op_cost import LIMITS
 from dovetail.hardware.chip import Calibration
@@ -264,10 +266,13 @@ def by_group(groups: tuple[Group, ...], group_of: IntArray) -> Iterator[tuple[Gr
             yield group, np.zeros(1, dtype=np.int64)
         return
     order = np.argsort(group_of, kind="stable")
-    starts = np.flatnonzero(np.append(True, np.diff(group_of[order]) != 0)) if len(order) else order
-    for rows in np.split(order, starts[1:]):
-        if len(rows) and num_ranks(groups[group_of[rows[0]]]) > 1:
-            yield groups[group_of[rows[0]]], rows
+    ordered = group_of[order]
+    ends = np.flatnonzero(ordered[1:] != ordered[:-1]) + 1
+    starts = [0, *ends.tolist()] if len(order) else []
+    for start, end in zip(starts, [*ends.tolist(), len(order)], strict=False):
+        group = groups[ordered[start]]
+        if num_ranks(group) > 1:
+            yield group, order[start:end]
 
 
 def timed(
@@ -283,15 +288,35 @@ def timed(
     By the library that the group's network names; else by a share of its links and a fixed start. `selection` "least"
     is for lower bounds. All wait for the rank that comes last, where the network states a jitter.
     """
-    if is_timed_by_library(collective, group):
-        called_s = library_s(collective, payload_bytes, group, selection)
+    caller = _caller(collective, group)
+    if caller.library is not None:
+        called_s = library_times(caller.library, payload_bytes, selection).seconds.reshape(payload_bytes.shape)
     else:
         called_s = collectives[collective](payload_bytes, group, link_frac) + start_s
-    if collective != "point-to-point":
-        called_s = called_s + last_arrival_s(group)
-    is_in_switch = any(span.dimension.is_reducing for span in group)
-    sent = sent_bytes(collective, payload_bytes, num_ranks(group), is_in_switch=is_in_switch)
+    if caller.last_arrival_s:
+        called_s = called_s + caller.last_arrival_s
+    sent = sent_bytes(collective, payload_bytes, caller.num_ranks, is_in_switch=caller.is_in_switch)
     return np.where(payload_bytes > 0, called_s, 0.0), np.asarray(sent)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Caller:
+    """A collective on a group of ranks, whatever its payload."""
+
+    library: LibraryGroup | None
+    last_arrival_s: float
+    is_in_switch: bool
+    num_ranks: int
+
+
+@lru_cache(maxsize=8192)
+def _caller(collective: str, group: Group) -> _Caller:
+    return _Caller(
+        library=library_on(collective, group) if is_timed_by_library(collective, group) else None,
+        last_arrival_s=last_arrival_s(group) if collective != "point-to-point" else 0.0,
+        is_in_switch=any(span.dimension.is_reducing for span in group),
+        num_ranks=num_ranks(group),
+    )
 
 
 def parameter_collectives(

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from dovetail.columns import distinct
 from dovetail.cost.op_cost import LIMITS, OpCosts
 from dovetail.hardware.topology import num_ranks
 from dovetail.parallel.frameworks import frameworks
@@ -53,15 +54,14 @@ def priced_copies(
         return np.zeros((len(COSTS), *many, *shape))
     elements = np.stack([_elements(block, len(sharded.cuts)) for block in sharded.elements])
     elements = elements * np.array(makes)[:, None, None, None]
-    ops = rows_to_ops(
-        [
-            _copy(move, round(count), precision)
-            for move, count in zip(np.indices(shape)[1].ravel().tolist(), elements.ravel().tolist(), strict=True)
-        ]
-    )
-    columns = np.stack([getattr(costs_of(ops), name) for name in COSTS])
+    # cuts by pipeline and data parallelism alone hold the same: each size is priced once
+    first, size_of = distinct(np.indices(shape)[1].ravel(), np.rint(elements).astype(np.int64).ravel())
+    moves, counts = np.indices(shape)[1].ravel()[first].tolist(), elements.ravel()[first].tolist()
+    ops = rows_to_ops([_copy(move, round(count), precision) for move, count in zip(moves, counts, strict=True)])
+    costs = costs_of(ops)
+    columns = np.stack([getattr(costs, name) for name in COSTS])
     columns[COSTS.index("compute_s")] /= np.where(ops.side_bytes_per_element > 0, WIDENED_FRAC, COPIED_FRAC)
-    return np.where(elements > 0, columns.reshape(len(COSTS), *many, *shape), 0.0)
+    return np.where(elements > 0, columns[..., size_of].reshape(len(COSTS), *many, *shape), 0.0)
 
 
 def _elements(held: BlockElements, num_cuts: int) -> FloatArray:

@@ -86,12 +86,12 @@ def gradient_sync(
     reduce_s, gather_s, total_bytes = (np.zeros(held[0].parameters.shape) for _ in range(3))
     for move in sync_moves(held, zero_stage, places, precision):
         total_s = reduce_s if move.is_reduction else gather_s
-        for group, chosen in by_group(places.groups, places.group_of[move.group]):
-            rows = chosen[move.does[chosen]]
-            if len(rows):
-                time_s, sent = timed(move.collective, move.payload_bytes[rows], group, link_frac, selection=selection)
-                total_s[rows] += time_s
-                total_bytes[rows] += sent
+        callers = np.flatnonzero(move.does)
+        for group, chosen in by_group(places.groups, places.group_of[move.group][callers]):
+            rows = callers[chosen]
+            time_s, sent = timed(move.collective, move.payload_bytes[rows], group, link_frac, selection=selection)
+            total_s[rows] += time_s
+            total_bytes[rows] += sent
     return GradientSync(reduce_s=reduce_s, gather_s=gather_s, sent_bytes=total_bytes)
 
 

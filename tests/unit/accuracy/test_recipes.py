@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dovetail.accuracy.recipes import MAX_DISTANCE, nearest_recipe
+from dovetail.accuracy.recipes import MAX_DISTANCE, near_recipes
 from dovetail.files.residuals import load_published, load_residuals
 from dovetail.hardware.clusters import clusters
 from dovetail.report.figures import record_of, tables_of
@@ -19,7 +19,7 @@ from dovetail.workload.workload import Workload
 
 def near(model: str, cluster: str, num_devices: int, seq: int = 8192, precision: Precision | None = None):
     workload = Workload(model=models[model](), global_batch=512, seq=seq, precision=precision or Precision())
-    return nearest_recipe(workload, clusters[cluster].build(num_devices), load_published(), load_residuals())
+    return near_recipes(workload, clusters[cluster].build(num_devices), load_published(), load_residuals())
 
 
 def test_a_run_of_the_same_model_on_as_many_chips_of_the_same_kind_has_no_distance():
@@ -31,17 +31,17 @@ def test_a_run_of_the_same_model_on_as_many_chips_of_the_same_kind_has_no_distan
         seq=2048,
         precision=run.precision,
     )
-    [found] = nearest_recipe(workload, run.cluster, load_published(), load_residuals()).recipes
+    found, *_ = near_recipes(workload, run.cluster, load_published(), load_residuals()).recipes
     assert found.distance == 0.0
     assert found.predicted_s == pytest.approx(found.run.measured_s / math.exp(errors[found.run.name].log_ratio))
 
 
 def test_the_nearest_run_is_of_the_same_generation_and_size():
-    [found] = near("llama3-70b", "dgx-h100", 512).recipes
+    found, *_ = near("llama3-70b", "dgx-h100", 512).recipes
     assert "70b" in found.run.model.name.lower()
     assert found.run.cluster.chip.name.startswith("h100")
     assert 0 < found.distance <= MAX_DISTANCE
-    [mixture] = near("deepseek-v3", "dgx-h100", 1024, 4096).recipes
+    mixture, *_ = near("deepseek-v3", "dgx-h100", 1024, 4096).recipes
     assert mixture.run.model.experts is not None
 
 

@@ -72,7 +72,11 @@ def test_a_launch_text_is_simulated_to_the_time_that_was_planned(framework, tmp_
     plan_file, text = tmp_path / "plan.yaml", tmp_path / "start.sh"
     found.to_yaml(plan_file)
     said = {name: JOB[name] for name in ("model", "cluster", "global_batch")}
-    dovetail.launch(**said, plan=str(plan_file), framework=framework).to_file(text)
+    started = dovetail.launch(**said, plan=str(plan_file), framework=framework)
+    assert (started.costs, "another plan" in started.text, "otherwise" in started.text) == ((), False, False)
+    assert not [one.what for one in started.outcome.missing if one.instead]
+    assert started.record["plan_as_run"] == found.record["best"]["plan"]
+    started.to_file(text)
     again = dovetail.simulate(**said, launch_text=str(text))
     assert again.step_s == pytest.approx(found.step_s, rel=1e-9)
     with pytest.raises(InvalidInput, match="both say the plan"):

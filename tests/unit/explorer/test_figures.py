@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from dovetail.accuracy.evidence import format_bounds
 from dovetail.evaluate import Infeasible, Outcome, evaluate
 from dovetail.explorer.compare_page import compared_html
 from dovetail.explorer.comparing import compared
 from dovetail.explorer.elements import options_html, tables_html
 from dovetail.explorer.figures import (
     Measure,
-    between,
     cards_html,
     change_frac,
     figure_label,
@@ -134,5 +134,5 @@ def test_a_figure_has_as_many_digits_as_its_interval_bears():
     assert short("12.537 s") == "12.5 s"
     assert short("1,234.5 ms") == "1,234 ms"
     assert short("60.0 GiB") == "60.0 GiB"
-    assert between("8.053 s", "19.517 s") == "8.1 to 20 s"
-    assert between("800.0 ms", "1.234 s") == "800 ms to 1.2 s"
+    assert format_bounds(8.053, 19.517) == "8.1 to 20 s"
+    assert format_bounds(0.8, 1.234) == "800 ms to 1.2 s"

@@ -194,7 +194,13 @@ def test_a_plan_that_does_not_fit_says_what_would():
     assert told.fits
     assert not tight.fits
     assert [one.key for one in tight.measures] == ["step", "memory"]
-    assert tight.levers
+    wide = shown(replace(SMALL, model="llama3-8b", batch=64).with_factor("hbm-capacity", 0.8), has_limit=True)
+    assert ([one.fits for one in tight.remedies], [one.fits for one in wide.remedies]) == ([False] * 3, [True] * 3)
+    for told, factor in ((tight, 0.25), (wide, 0.8)):
+        one = told.remedies[0]
+        again = replace(SMALL, model="llama3-8b", batch=64, plan=one.plan).with_factor("hbm-capacity", factor)
+        assert shown(again).fits == one.fits
+        assert "_" not in one.label  # the words of chips, not of files
 
 
 def test_the_launch_text_of_a_plan_is_what_the_command_prints():
@@ -357,3 +363,10 @@ def test_what_a_search_is_asked_comes_back_from_its_address():
 def test_a_search_for_nothing_there_is_is_refused(query):
     with pytest.raises(InvalidInput):
         search_request(parse_qsl(query))
+
+
+def test_a_long_name_of_a_file_is_cut_before_its_suffix():
+    assert upload_name("long-" * 40 + "config.JSON").endswith("-long-.JSON")
+    assert len(upload_name("long-" * 40 + "config.json")) == 80
+    with pytest.raises(InvalidInput, match="ends in"):
+        upload_name("long-" * 40)

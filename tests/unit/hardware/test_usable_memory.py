@@ -5,13 +5,20 @@ from dataclasses import replace
 import pytest
 
 from dovetail.errors import InvalidInput
+from dovetail.evaluate import evaluate
 from dovetail.files.cluster import load_cluster
 from dovetail.files.heterogeneous_cluster import load_any_cluster
 from dovetail.hardware.catalog import chips
+from dovetail.hardware.chip import HEADROOM_TO_FIT
+from dovetail.hardware.cluster import Cluster
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.heterogeneous import pools_of
-from dovetail.report.memory import usable_label
+from dovetail.parallel.plan import Plan
+from dovetail.report.figures import part_text
+from dovetail.report.memory import usable_phrase
 from dovetail.units import GIBI, share_frac
+from dovetail.workload.models import models
+from dovetail.workload.workload import Workload
 
 
 @pytest.mark.parametrize(
@@ -79,7 +86,15 @@ def test_a_share_is_read_from_a_percentage(text, frac):
 
 
 def test_words_name_what_is_usable_and_of_what():
-    h100 = chips["h100-sxm"]()
-    assert usable_label(h100) == "76.0 GiB usable (79.2 GiB less 4 %)"
-    assert usable_label(replace(h100, hbm_reserve_frac=0.0)) == "79.2 GiB usable"
-    assert usable_label(chips["tpu-v5e"]()) == "15.8 GiB usable (16.0 GiB less 1.6 %)"
+    def usable(cluster: Cluster) -> str:
+        made = models["gpt2-345m"]()
+        found = evaluate(Workload(model=made, global_batch=64, seq=made.seq), cluster, Plan(data_parallel=8))
+        return part_text(usable_phrase(found))
+
+    h100 = clusters["dgx-h100"].build(8)
+    assert usable(h100) == "of 80.0 GiB: driver and ECC have 0.8 GiB, 3.2 GiB is kept free for our error in memory"
+    asked = usable(h100.with_headroom(0.1))
+    assert asked == "of 80.0 GiB: driver and ECC have 0.8 GiB, 7.9 GiB is kept free as requested"
+    assert usable(h100.with_headroom(0.0)) == "of 80.0 GiB: driver and ECC have 0.8 GiB, nothing is kept free"
+    to_fit = h100.with_headroom(0.06, f"{HEADROOM_TO_FIT} 95 %")
+    assert usable(to_fit).endswith("4.8 GiB is kept free so that plans fit with 95 %")

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -49,11 +51,37 @@ def test_every_lever_that_fits_does_and_takes_the_time_it_says() -> None:
             assert outcome.step.step_s == lever.step_s
 
 
-def test_pairs_are_tried_only_where_no_single_change_fits() -> None:
-    single = answer_of(Plan(data_parallel=64)).levers
-    assert not any(" and " in lever.change for lever in single)
-    pairs = answer_of(Plan(tensor_parallel=8, data_parallel=8), seq=524_288, batch=8).levers
-    assert any(" and recompute: full" in lever.change for lever in pairs)
+def test_a_pair_that_fits_is_faster_than_every_single_change_that_fits() -> None:
+    found = answer_of(Plan(data_parallel=64, zero_stage=3, microbatch=16)).levers
+    single = [lever.step_s for lever in found if lever.fits and " and " not in lever.change]
+    pairs = [lever.step_s for lever in found if lever.fits and " and " in lever.change]
+    assert single
+    assert pairs
+    assert max(pairs) < min(single)
+
+
+def test_the_best_of_all_pairs_of_changes_is_found() -> None:
+    workload = Workload(model=models["llama3-8b"](), global_batch=1024, seq=8192)
+    plan = Plan(tensor_parallel=2, data_parallel=32)
+    found = answer_of(plan).levers[0]
+    steps = []
+    changes: list[dict[str, Any]] = [
+        {"zero_stage": 3}, {"zero_stage": 1}, {"recompute": ("full",)}, {"recompute": ("selective",)},
+        {"sequence_parallel": True}, {"tensor_parallel": 8, "data_parallel": 8},
+        {"pipeline_parallel": 2, "data_parallel": 16}, {"context_parallel": 2, "data_parallel": 16},
+    ]  # fmt: skip
+    for first, second in itertools.permutations(changes, 2):
+        if first.keys() - {"data_parallel"} == second.keys() - {"data_parallel"} or len(first) + len(second) > 3:
+            continue
+        outcome = evaluate(workload, CLUSTER, replace(plan, **first, **second), has_changes=False)
+        steps += [outcome.step.step_s] if isinstance(outcome, Outcome) else []
+    assert found.fits
+    assert found.step_s <= min(steps)
+
+
+def test_tensor_parallelism_leaves_its_node_only_where_nothing_else_fits() -> None:
+    wide = Plan(tensor_parallel=8, data_parallel=8)
+    assert all(lever.plan.tensor_parallel <= 8 for lever in answer_of(wide, seq=131_072, batch=64).levers)
 
 
 def test_no_pair_says_recompute_twice_and_no_two_levers_lead_to_the_same_plan() -> None:

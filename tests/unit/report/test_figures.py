@@ -61,6 +61,7 @@ TEXT_ONLY = {
     "num_parameters",
     "operators left out",
     "raised_frac",
+    "reserve_bytes and runtime_bytes",
     "share of a limit",
     "share of compute",
     "share of the step",
@@ -69,7 +70,6 @@ TEXT_ONLY = {
     "taken of a limit",
     "tdp_w",
     "tokens_per_s per device",
-    "visible_bytes",
     "ways",
 }
 # Words with a digit in them that is no figure.
@@ -178,6 +178,8 @@ def agrees(text, value):
         digits = word.replace(",", "")
         shown = float(digits)
         if text.startswith("over ") and abs(value) * 100 > shown:  # a share beyond what is told apart
+            return True
+        if text.startswith("under ") and abs(value) * 100 < shown:
             return True
         mantissa, _, power = digits.partition("e")
         step = 10.0 ** (int(power or 0) - len(mantissa.partition(".")[2]))

@@ -14,6 +14,8 @@ from dovetail.report.limits import limited_by
 from dovetail.report.memory import memory_tables
 from dovetail.report.table import WIDTH, text_of
 from dovetail.units import GIBI
+from dovetail.workload.optimizer import Precision
+from dovetail.workload.workload import Workload
 from tests.messages import holds
 from tests.unit.report.conftest import evaluated, tables
 
@@ -96,8 +98,8 @@ def test_the_nearest_combination_is_shown_and_named_where_nothing_fits(infeasibl
     singles = [replace(pair, change=f"microbatch: {size}") for size in range(10)]
     found = replace(infeasible, levers=(pair, *singles))
     table = table_of(levers_list(found))
-    assert table.rows[0][-1] == "zero_stage: 3, recompute: full"
-    assert table.notes[1] == "the first 8 of 11 changes that need less; JSON has all"
+    assert table.rows[0][-1] == "zero_stage: 3 and recompute: full"
+    assert table.notes[2] == "the first 8 of 11 changes that need less; JSON has all"
     nearest = excess(found)["would fit"]
     assert nearest.startswith("nothing tried does; nearest is zero_stage: 3 and recompute: full (")
     assert excess(replace(found, levers=()))["would fit"] == "nothing tried needs less"
@@ -107,11 +109,10 @@ def test_a_lever_of_two_changes_is_never_called_a_single_one(infeasible):
     pair = replace(infeasible.levers[0], fits=True, change="zero_stage: 3 and recompute: full")
     single = replace(pair, change="zero_stage: 3")
     both = replace(infeasible, levers=(pair, single))
-    assert [row[-1] for row in table_of(levers_list(both)).rows] == ["zero_stage: 3", "zero_stage: 3, recompute: full"]
-    assert excess(both)["would fit"].startswith("zero_stage: 3 (")
+    assert [row[-1] for row in table_of(levers_list(both)).rows] == [pair.change, "zero_stage: 3"]
+    assert excess(both)["would fit"].startswith("zero_stage: 3 and recompute: full (")
     alone = replace(infeasible, levers=(pair,))
     assert table_of(levers_list(alone)).notes[0] == "no single change fits; those that do are two at a time"
-    assert excess(alone)["would fit"].startswith("no single change; both of zero_stage: 3 and recompute")
 
 
 def test_no_change_is_cut_short_however_long(infeasible):
@@ -236,8 +237,16 @@ def test_key_value_heads_held_more_than_once_are_said(outcome):
 
 
 def test_the_length_of_a_sample_is_said_where_it_is_the_models_own(outcome):
-    assert said(outcome, "8,192 tokens, the default length of llama3-8b")
-    assert not said(replace(outcome, workload=replace(outcome.workload, seq=4096)), "the default length")
+    assert said(outcome, "8,192 tokens per sample (--seq)")
+    assert not said(replace(outcome, workload=replace(outcome.workload, seq=4096)), "tokens per sample (--seq)")
+
+
+def test_what_is_as_by_default_is_assumed(outcome):
+    plain = replace(outcome, workload=Workload(model=outcome.workload.model, global_batch=1024, seq=8192))
+    assert said(plain, "as by default: global batch 1,024 (--global-batch); 8,192 tokens per sample (--seq); products")
+    other = replace(plain.workload, global_batch=512, precision=Precision(compute="fp8", optimizer="sgd"))
+    assert not said(replace(plain, workload=other), "global batch")
+    assert not said(replace(plain, workload=other), "products in")
 
 
 def test_what_a_model_notes_is_among_the_assumptions(outcome):

@@ -182,10 +182,17 @@ def group_times(
 
     `algorithm`, one of `library_algorithms`, leaves the library that one alone.
     """
-    found = _selectable(collective, group)
+    library = library_on(collective, group)
     if algorithm:
-        found = found.by(next(one for one in found.algorithms if algorithm_name(one) == algorithm_name(algorithm)))
-    return found.times(np.maximum(np.ravel(payload_bytes), LEAST_BYTES), selection)
+        library = library.by(
+            next(one for one in library.algorithms if algorithm_name(one) == algorithm_name(algorithm))
+        )
+    return library_times(library, payload_bytes, selection)
+
+
+def library_times(library: LibraryGroup, payload_bytes: Amount, selection: Selection = "tuner") -> LibraryTimes:
+    """Seconds for each payload, and the algorithm and protocol of each."""
+    return library.times(np.maximum(np.ravel(payload_bytes), LEAST_BYTES), selection)
 
 
 def algorithm_name(word: str) -> str:
@@ -195,10 +202,11 @@ def algorithm_name(word: str) -> str:
 
 def library_algorithms(collective: str, group: Group) -> tuple[str, ...]:
     """Algorithms of the library that `collective` has a time by on `group`; see `is_timed_by_library`."""
-    return tuple(algorithm_name(one) for one in _selectable(collective, group).algorithms)
+    return tuple(algorithm_name(one) for one in library_on(collective, group).algorithms)
 
 
-def _selectable(collective: str, group: Group) -> LibraryGroup:
+def library_on(collective: str, group: Group) -> LibraryGroup:
+    """What a library's times of `collective` on `group` are computed by; see `is_timed_by_library`."""
     found = _library_group(collective, group)
     return found.in_switch if is_reducing(group) else found
 
@@ -227,8 +235,13 @@ def library_choice(collective: str, payload_bytes: float, group: Group, algorith
 
 def constants_on(group: Group) -> tuple[Platform | RingPlatform, NetworkConstants]:
     """The constants of the library that a group's network names, with its own links and fitted constants."""
-    library = LIBRARIES[library_of(group)].with_constants(group[0].dimension.library_constants)
-    return _scaled(library, *_ratios(library, [span.dimension for span in group]))
+    return _constants_on(library_of(group), tuple(span.dimension for span in group))
+
+
+@lru_cache(maxsize=256)
+def _constants_on(name: str, dimensions: tuple[Dimension, ...]) -> tuple[Platform | RingPlatform, NetworkConstants]:
+    library = LIBRARIES[name].with_constants(dimensions[0].library_constants)
+    return _scaled(library, *_ratios(library, dimensions))
 
 
 def constants_of_links(name: str, dimensions: Sequence[Dimension], constants: FittedConstants) -> FittedConstants:

@@ -7,7 +7,7 @@ from dovetail.report.charts.chart import Chart, Figure, axis, layout, said
 from dovetail.report.charts.palette import SERIES
 from dovetail.report.labels import counted, percent
 from dovetail.report.table import Table
-from dovetail.units import format_s
+from dovetail.units import format_rounded_s, format_s
 
 MOST_BARS = 2000
 MOST_ROWS = 200
@@ -46,7 +46,7 @@ def chunks_over_time(answer: NetworkAnswer) -> tuple[Chart, ...]:
         name="chunks",
         title="Chunks over time",
         alt=f"{counted(answer.job.num_chunks, 'chunk')}; {busiest} runs something {percent(busy[busiest] / end_s)} of"
-        f" {format_s(end_s)}.",
+        f" {format_rounded_s(end_s, 3)}.",
         figure={
             "data": [
                 _bars(kind, index, [row for row in rows if row[5] == kind], labels) for index, kind in enumerate(kinds)

@@ -16,9 +16,10 @@ from dovetail.report.charts.plan_scatter import PlanPoint, points_scatter
 from dovetail.report.charts.stage_time import LABELS
 from dovetail.report.compared import ComparedJob, Refused, label_of
 from dovetail.report.labels import percent
+from dovetail.report.memory import unit_of_bytes
 from dovetail.report.table import Table
 from dovetail.step.work import COMM_AXES
-from dovetail.units import format_bytes, format_s
+from dovetail.units import format_bytes, format_rounded_s, format_s
 
 MOST_BARS = 40  # jobs that bars can be read of; more are the table's
 
@@ -38,7 +39,7 @@ def time_by_job(jobs: Sequence[ComparedJob]) -> tuple[Chart, ...]:
         Chart(
             name="time-by-job",
             title="Time of one step, by job",
-            alt=f"The shortest step is {format_s(outcome.step.step_s)}, of {quickest}.",
+            alt=f"The shortest step is {format_rounded_s(outcome.step.step_s, 3)}, of {quickest}.",
             figure=stacked(labels, columns, "time of one step", tickformat="~s", ticksuffix="s"),
             table=Table(
                 title="Time of one step, by job",
@@ -76,6 +77,7 @@ def memory_by_job(jobs: Sequence[ComparedJob]) -> tuple[Chart, ...]:
         return ()
     labels = [label for label, _ in held]
     fullest = max(held, key=lambda one: one[1].need_bytes / one[1].limit_bytes)
+    scale_bytes, symbol = unit_of_bytes(max(max(use.need_bytes, use.limit_bytes) for _, use in held))
     bars: list[dict[str, Any]] = [
         {
             "type": "bar",
@@ -85,11 +87,11 @@ def memory_by_job(jobs: Sequence[ComparedJob]) -> tuple[Chart, ...]:
             "x": values,
             "width": width,
             "marker": {"color": colour},
-            "hovertemplate": f"{name}<br>%{{y}}: %{{x:.4~s}}B<extra></extra>",
+            "hovertemplate": f"{name}<br>%{{y}}: %{{x:.2f}} {symbol}<extra></extra>",
         }
         for name, values, width, colour in (
-            ("usable", [use.limit_bytes for _, use in held], 0.8, "#b9b9b9"),
-            ("needed", [use.need_bytes for _, use in held], 0.45, SERIES[0]),
+            ("usable", [use.limit_bytes / scale_bytes for _, use in held], 0.8, "#b9b9b9"),
+            ("needed", [use.need_bytes / scale_bytes for _, use in held], 0.45, SERIES[0]),
         )
     ]
     share = percent(fullest[1].need_bytes / fullest[1].limit_bytes, 0)
@@ -103,7 +105,7 @@ def memory_by_job(jobs: Sequence[ComparedJob]) -> tuple[Chart, ...]:
                 "layout": layout(
                     barmode="overlay",
                     height=110 + 34 * len(labels),
-                    xaxis=axis("memory per device", rangemode="tozero", tickformat="~s", ticksuffix="B"),
+                    xaxis=axis(f"memory per device, {symbol}", rangemode="tozero"),
                     yaxis={"type": "category", "autorange": "reversed", "automargin": True},
                 ),
             },
@@ -144,7 +146,7 @@ def curves_by_axis(jobs: Sequence[ComparedJob], axes: Sequence[str]) -> tuple[Ch
         Chart(
             name="step-over-axis",
             title=f"Time of one step over {axes[0]}",
-            alt=f"The shortest step is {format_s(best.step.step_s)}, at {what}.",
+            alt=f"The shortest step is {format_rounded_s(best.step.step_s, 3)}, at {what}.",
             figure={
                 "data": data,
                 "layout": layout(
@@ -176,7 +178,9 @@ def jobs_scatter(jobs: Sequence[ComparedJob], residuals: Sequence[Residual] = ()
         limits.add(found.memory.limit_bytes)
         bounds = (0.0, 0.0)
         if residuals and not found.workload.is_forward_only:
-            interval = interval_of(found.workload, found.cluster, found.plan, found.step.step_s, residuals)
+            interval = interval_of(
+                found.workload, found.cluster, found.plan, found.step.step_s, residuals, job.selection
+            )
             bounds = (interval.lower_s, interval.upper_s)
         points.append(
             PlanPoint(

@@ -54,6 +54,7 @@ STACK_MM = (7.75, 11.87)
 BY_COMPONENT = "dovetail"  # the area model whose parts are drawn
 UNCORE_PARTS = ("sram", "noc", "hbm", "link")
 GAP_MM, STACK_GAP_MM, DIE_GAP_MM = 5.0, 0.8, 0.3
+MOST_UNDER_LABEL = 12  # cells: the lines between more of them make a label unreadable
 LEAST_CELL_MM2 = 0.3  # of a unit that is drawn by itself
 WIDE_PX, LETTER_PX, LINE_PX = 820, 6.6, 13.0  # of the drawing, and of a label in it
 SHORT_LABELS = {
@@ -267,7 +268,7 @@ def floorplan(chip: Chip, baseline: Chip | None = None) -> tuple[Chart, ...]:
         yaxis={**axes, "range": [low_mm - 3.2, top_mm + 4.8], "scaleanchor": "x"},
     )
     stacks = ", outlines of memory stacks an estimate" if any(one.stacks for one in plans) else ""
-    names = " beside ".join(f"{one.chip.name}, {float(one.area.total_mm2):,.0f} mm2" for one in plans)
+    names = " beside ".join(f"{one.chip.name}, {float(one.area.total_mm2):,.0f} mm²" for one in plans)
     return (
         Chart(
             name="floorplan",
@@ -335,6 +336,8 @@ def _labels(placed: dict[str, list[tuple[Tile, float, Floorplan]]], px_per_mm: f
             left, right = min(one[0].box[0] for one in row), max(one[0].box[2] for one in row)
             bottom, top = min(one[0].box[1] for one in row), max(one[0].box[3] for one in row)
             name = SHORT_LABELS[part]
+            if len(row) > MOST_UNDER_LABEL:
+                continue
             if (top - bottom) * px_per_mm < LINE_PX or (right - left) * px_per_mm < LETTER_PX * len(name):
                 continue
             colour = "#ffffff" if part in ("tensor", "sram", "link") else "#11151a"

@@ -21,7 +21,7 @@ from dovetail.step.pass_order import Kind
 from dovetail.step.pipelines import pipeline_shape, pipelines, schedule_name
 from dovetail.step.stage_steps import MOST_PLAYED, num_played
 from dovetail.step.step_events import StepEvents, step_events
-from dovetail.units import format_bytes, format_s
+from dovetail.units import format_bytes, format_rounded_s, format_s
 
 STANDING = ("runtime", "weights", "optimizer", "gradients", "buffers", "reserve")  # from the bottom up
 MOST_BANDS = 12  # microbatches in flight that are drawn one by one
@@ -115,11 +115,11 @@ def _chart(track: MemoryTrack, use: MemoryUse, num_stages: int) -> Chart:
     data.append(_peak(track, scale_bytes, symbol))
     whose = f"stage {track.stage}" if num_stages > 1 else "the step"
     in_flight = track.peak.in_flight
-    when = f" after {format_s(track.peak.begin_s)}" if track.peak.begin_s else ""
+    when = f" after {format_rounded_s(track.peak.begin_s, 3)}" if track.peak.begin_s else ""
     with_what = f", with {_microbatches(in_flight)} in flight" if in_flight >= 1 else ""
     return Chart(
         name="memory-over-time",
-        title=f"Memory over one step, {f'a device of stage {track.stage}' if num_stages > 1 else 'a device'}",
+        title=f"Memory over one step, per device{f' of stage {track.stage}' if num_stages > 1 else ''}",
         alt=f"Memory of {whose} peaks at {format_bytes(track.peak_bytes)}{when}{with_what};"
         f" {format_bytes(limit_bytes)} are usable.",
         figure={"data": data, "layout": _layout(track, limit_bytes / scale_bytes, symbol, scale_bytes)},

@@ -6,6 +6,7 @@ Plotly draws parallel coordinates by WebGL, which a closed page forbids; these a
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,9 +15,13 @@ from dovetail.report.charts.chart import WIDE, Chart, Figure, layout, said
 from dovetail.report.charts.palette import BLUE
 from dovetail.report.labels import number, percent
 from dovetail.report.table import Table
+from dovetail.units import format_rate
 
 MOST_LINES = 400
 MOST_MARKS = 6
+LEAST_APART = 0.045  # of an axis: what a line of text takes
+MOST_LETTERS = 13  # of a line of an axis's name
+LARGE = 1e5  # style: from here on a value is written with a prefix
 JITTER = 0.012  # of an axis: lines of one value lie a little apart
 # From the worst to the best of a study, five fifths of its designs.
 COLOURS = ("#c3c9cf", "#9ecae1", "#56b4e9", "#0072b2", "#d55e00")
@@ -123,15 +128,15 @@ def _layout(axes: Sequence[Coordinate], scales: Sequence[dict[float | str, float
         marks = list(scale.items())
         if len(marks) > MOST_MARKS:
             marks = [marks[round(turn * (len(marks) - 1) / (MOST_MARKS - 1))] for turn in range(MOST_MARKS)]
-        is_last = place == len(axes) - 1
+        marks = _apart(marks)
         for value, at in marks:
             words.append({
-                "x": place, "y": at, "text": said(_written(value)), "showarrow": False, "yanchor": "middle",
-                "xanchor": "right" if is_last else "left", "xshift": -5 if is_last else 5, "font": {"size": 11},
+                "x": place, "y": at, "text": said(_mark(value)), "showarrow": False, "yanchor": "middle",
+                "xanchor": "left", "xshift": 5, "font": {"size": 11},
             })  # fmt: skip
-        label = said(one.name) + (f"<br>{said(one.unit)}" if one.unit else "")
+        lines = [*textwrap.wrap(one.name, MOST_LETTERS), *([one.unit] if one.unit else [])]
         words.append({
-            "x": place, "y": -0.07 - (0.1 if place % 2 and len(axes) > 6 else 0.0), "text": label, "showarrow": False,
+            "x": place, "y": -0.07, "text": "<br>".join(map(said, lines)), "showarrow": False,
             "yanchor": "top", "font": {"size": 11},
         })  # fmt: skip
     axes_said = {"visible": False, "showgrid": False, "zeroline": False}
@@ -141,13 +146,30 @@ def _layout(axes: Sequence[Coordinate], scales: Sequence[dict[float | str, float
         showlegend=True,
         shapes=shapes,
         annotations=words,
-        xaxis={**axes_said, "range": [-0.25, len(axes) - 0.75]},
+        xaxis={**axes_said, "range": [-0.4, len(axes) - 0.4]},
         yaxis={**axes_said, "range": [-0.34, 1.06]},
     )
 
 
 def _written(value: float | str) -> str:
     return value if isinstance(value, str) else number(float(value))
+
+
+def _apart(marks: Sequence[tuple[float | str, float]]) -> list[tuple[float | str, float]]:
+    """Marks without those that would be written over the one before."""
+    kept: list[tuple[float | str, float]] = []
+    for value, at in sorted(marks, key=lambda mark: mark[1]):
+        if not kept or at - kept[-1][1] >= LEAST_APART:
+            kept.append((value, at))
+    return kept
+
+
+def _mark(value: float | str) -> str:
+    """A value beside its axis, where there is little room: three digits, 1.35 M of a large one."""
+    if isinstance(value, str) or abs(value) < LARGE:
+        return _written(value)
+    size, _, prefix = format_rate(float(value), "", 3).partition(" ")
+    return f"{float(size):.3g} {prefix}"
 
 
 def _table(axes: Sequence[Coordinate], rows: Sequence[int]) -> Table:
@@ -181,7 +203,7 @@ def importances(knobs: Sequence[Coordinate], score: Coordinate, *, name: str = "
     texts = [percent(share, 0) for _, share in found]
     figure = ranked(
         [label for label, _ in found], [share for _, share in found], texts, [BLUE] * len(found),
-        "share of the variance of scores that it explains alone", hover="%{y}: %{text}", tickformat="~%",
+        "share of the variance", hover="%{y}: %{text}", tickformat="~%", nticks=4,
     )  # fmt: skip
     return (
         Chart(

@@ -15,7 +15,7 @@ from dovetail.step.pipeline_events import Timeline
 from dovetail.step.stage_steps import MOST_PLAYED, num_played
 from dovetail.step.step_events import PIPELINE, Event, StepEvents, step_events
 from dovetail.step.work import COMM_AXES
-from dovetail.units import format_s
+from dovetail.units import format_rounded_s, format_s
 
 NAMES = {
     Kind.FORWARD: "forward",
@@ -98,7 +98,8 @@ def _chart(outcome: Outcome, events: StepEvents, window: _Window) -> Chart:
         message += f"; between the first pass and the last, stages idle {least} to {most} of the time"
     if window.end_s - window.start_s < events.end_s:
         which = "last" if window.start_s else "first"
-        message += f". Shown are the {which} {format_s(window.end_s - window.start_s)} of {format_s(events.end_s)}"
+        part, whole = format_rounded_s(window.end_s - window.start_s, 3), format_rounded_s(events.end_s, 3)
+        message += f". Shown are the {which} {part} of {whole}"
     elif not all(rows.lanes) and any(rows.lanes):
         message += f". Communication is drawn of stage {next(s for s, lanes in enumerate(rows.lanes) if lanes)}"
     data = [

@@ -6,15 +6,17 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from dovetail.accuracy.evidence import interval_of
+from dovetail.accuracy.evidence import GIVEN, format_bounds, interval_of
 from dovetail.accuracy.residuals import Residual
+from dovetail.hardware.heterogeneous import chips_of
 from dovetail.report.charts.chart import Chart, Figure, axis, layout, said
 from dovetail.report.charts.palette import BLUE, GREY, ORANGE, VERMILLION
 from dovetail.report.labels import counted, plan_in_brief
 from dovetail.report.memory import unit_of_bytes
+from dovetail.report.ranked import selection_of_best
 from dovetail.report.table import Table
 from dovetail.search.planners.ranking import Choice
-from dovetail.units import format_bytes, format_s
+from dovetail.units import format_bytes, format_rounded_s, format_s
 
 MOST_DOTS = 1500
 
@@ -48,12 +50,16 @@ def pareto_front(points: Iterable[PlanPoint]) -> tuple[PlanPoint, ...]:
 def plans_scatter(found: Choice, residuals: Sequence[Residual] = ()) -> tuple[Chart, ...]:
     """The plans of a search that it ranked; nothing of fewer than two."""
     question = found.question
+    chosen = selection_of_best(found, residuals) if residuals else GIVEN
     points = []
     for one in found.ranking:
         plan = one.candidate.plan
         bounds = (0.0, 0.0)
         if residuals and not question.workload.is_forward_only:
-            interval = interval_of(question.workload, question.cluster, plan, one.candidate.step_s, residuals)
+            selection = chosen if plan == found.best.plan else GIVEN
+            interval = interval_of(
+                question.workload, question.cluster, plan, one.candidate.step_s, residuals, selection
+            )
             bounds = (interval.lower_s, interval.upper_s)
         points.append(
             PlanPoint(
@@ -61,11 +67,17 @@ def plans_scatter(found: Choice, residuals: Sequence[Residual] = ()) -> tuple[Ch
                 lower_s=bounds[0], upper_s=bounds[1], is_best=plan == found.best.plan, is_given=one.is_given,
             )
         )  # fmt: skip
-    return points_scatter(points, found.best.memory.limit_bytes)
+    reasons = {chip.headroom_reason for chip in chips_of(question.cluster)}
+    return points_scatter(points, found.best.memory.limit_bytes, kept_free_for=" or ".join(sorted(reasons)))
 
 
-def points_scatter(points: Sequence[PlanPoint], limit_bytes: float, noun: str = "plan") -> tuple[Chart, ...]:
-    """Any plans, those on the front joined; whiskers are intervals of the step. Nothing of fewer than two."""
+def points_scatter(
+    points: Sequence[PlanPoint], limit_bytes: float, noun: str = "plan", kept_free_for: str = ""
+) -> tuple[Chart, ...]:
+    """Any plans, those on the front joined; whiskers are intervals of the step. Nothing of fewer than two.
+
+    `kept_free_for` is why no more than `limit_bytes` is usable.
+    """
     if len(points) < 2:
         return ()
     front = pareto_front(points)
@@ -80,7 +92,8 @@ def points_scatter(points: Sequence[PlanPoint], limit_bytes: float, noun: str = 
         _dots("yours", ORANGE, "square", 13, [one for one in points if one.is_given], scale_bytes, symbol),
     ]
     line = {
-        "type": "line", "name": f"usable, {limit_bytes / scale_bytes:.1f} {symbol}", "showlegend": True,
+        "type": "line", "name": f"usable {kept_free_for}".rstrip() + f", {limit_bytes / scale_bytes:.1f} {symbol}",
+        "showlegend": True,
         "xref": "paper", "x0": 0, "x1": 1, "y0": limit_bytes / scale_bytes, "y1": limit_bytes / scale_bytes,
         "line": {"width": 2, "dash": "dash"},
     }  # fmt: skip
@@ -91,8 +104,8 @@ def points_scatter(points: Sequence[PlanPoint], limit_bytes: float, noun: str = 
     words = f"{counted(len(points), noun)}, {len(front)} of which no other beats on both time and memory"
     if len(front) > 1:
         words += (
-            f": from {format_s(fastest.step_s)} with {format_bytes(fastest.need_bytes)} per device to"
-            f" {format_s(smallest.step_s)} with {format_bytes(smallest.need_bytes)}"
+            f": from {format_rounded_s(fastest.step_s, 3)} with {format_bytes(fastest.need_bytes)} per device to"
+            f" {format_rounded_s(smallest.step_s, 3)} with {format_bytes(smallest.need_bytes)}"
         )
     chart = Chart(
         name="plans-scatter",
@@ -173,11 +186,7 @@ def _table(points: Sequence[PlanPoint], on_front: set[int], noun: str) -> Table:
         (
             one.name + (" (your own)" if one.is_given else ""),
             format_s(one.step_s),
-            *(
-                (f"{format_s(one.lower_s)} to {format_s(one.upper_s)}" if one.has_interval else "-",)
-                if has_intervals
-                else ()
-            ),
+            *((format_bounds(one.lower_s, one.upper_s) if one.has_interval else "-",) if has_intervals else ()),
             format_bytes(one.need_bytes),
             "yes" if id(one) in on_front else "",
         )

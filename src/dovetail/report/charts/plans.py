@@ -9,7 +9,7 @@ from dovetail.report.labels import gain, plan_in_brief
 from dovetail.report.ranked import PART_WORDS
 from dovetail.report.table import Table
 from dovetail.search.planners.ranking import Choice, Ranked
-from dovetail.units import format_bytes, format_s
+from dovetail.units import format_bytes, format_rounded_s, format_s
 
 MOST_CHARACTERS = 34  # of a plan beside its bar
 
@@ -28,7 +28,7 @@ def plans_compared(found: Choice) -> Chart:
         tickformat="~s",
         ticksuffix="s",
     )
-    best = f"The best plan takes {format_s(found.best.step.step_s)} per step"
+    best = f"The best plan takes {format_rounded_s(found.best.step.step_s, 3)} per step"
     behind = [one.over_best_frac for one in ranking if one.breakdown]
     next_one = f"the next of other degrees is {gain(min(behind))} behind" if behind else "no other fits"
     return Chart(

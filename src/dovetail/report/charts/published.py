@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dovetail.accuracy.evidence import CONFIDENCE_FRAC, Interval
+from dovetail.accuracy.evidence import Interval
 from dovetail.accuracy.residuals import Residual
 from dovetail.report.charts.chart import Chart, Figure, axis, layout, said
 from dovetail.report.charts.palette import GREY, PALE, SERIES, VERMILLION
 from dovetail.report.labels import counted, percent
 from dovetail.report.table import Table
-from dovetail.units import format_s
+from dovetail.units import format_rounded_s
 
 MOST_NAMED = 7  # publishers with a colour of their own; the others share one
 BAND_FRAC = 0.10
@@ -64,8 +64,8 @@ def published_scatter(runs: Sequence[MeasuredRun], asked: Prediction | None = No
     )
     if asked:
         data.append(_here(asked))
-        words += f"; the present question, predicted at {format_s(asked.step_s)}, is measured within"
-        words += f" {asked.interval.bounds} with a probability of {percent(CONFIDENCE_FRAC, 0)}"
+        words += f"; the present question, predicted at {format_rounded_s(asked.step_s, 3)}, is measured within"
+        words += f" {asked.interval.bounds} in nine of ten runs"
     marks = {
         "type": "log",
         "tickformat": "~s",

@@ -8,7 +8,7 @@ from dovetail.report.charts.palette import TIME
 from dovetail.report.labels import percent, seconds
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
-from dovetail.units import format_s
+from dovetail.units import format_rounded_s
 
 # Keys of a rank's record with their labels and colours, in the order that they are stacked in; they add up to a step.
 PARTS = (
@@ -30,7 +30,7 @@ def time_by_rank(record: Record) -> Chart:
     return Chart(
         name="time-by-rank",
         title=title,
-        alt=f"Of a step of {format_s(record['step_s'])}, {most} takes {percent(pace[key] / step_s)} on rank"
+        alt=f"Of a step of {format_rounded_s(record['step_s'], 3)}, {most} takes {percent(pace[key] / step_s)} on rank"
         f" {pace['rank']}.",
         figure=stacked(
             labels,

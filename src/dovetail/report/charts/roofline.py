@@ -1,4 +1,4 @@
-"""Operators under the roofs of their chip: what they compute for each byte that they move, and how fast."""
+"""Operators under the roofs of their chip: what they compute per byte that they move, and how fast."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Roofs:
 
     @property
     def corner(self) -> float:
-        """FLOP a byte from which on HBM does not hold the fastest units back."""
+        """FLOP per byte from which on HBM does not hold the fastest units back."""
         return max(peak for _, peak in self.peaks) / self.hbm_bytes_per_s
 
 
@@ -132,7 +132,7 @@ def roofline(roofs: Roofs, dots: Sequence[Dot]) -> Chart:
             "data": data,
             "layout": layout(
                 height=460,
-                xaxis=axis("FLOP for each byte of HBM traffic", type="log", tickformat="~s", dtick=1),
+                xaxis=axis("FLOP per byte of HBM traffic", type="log", tickformat="~g", dtick=1),
                 yaxis=axis("FLOP/s", type="log", tickformat="~s", dtick=1),
             ),
         },
@@ -188,12 +188,12 @@ def _sentence(roofs: Roofs, dots: Sequence[Dot], whole_s: float) -> str:
     )
     if len(dots) == 1:
         place = "below" if dots[0].flop_per_byte < roofs.corner else "above"
-        own = f"{dots[0].flop_per_byte:.3g} FLOP a byte, {place} the {roofs.corner:.0f} of the roof's corner"
+        own = f"{dots[0].flop_per_byte:.3g} FLOP per byte, {place} the {roofs.corner:.0f} of the roof's corner"
         return f"{longest}; it has {own}."
     under = sum(dot.total_s for dot in dots if dot.flop_per_byte < roofs.corner)
     return (
-        f"{percent(under / whole_s, 0)} of operator time is spent below {roofs.corner:.0f} FLOP a byte, where HBM sets"
-        f" the roof; the longest, {longest}."
+        f"{percent(under / whole_s, 0)} of operator time is spent below {roofs.corner:.0f} FLOP per byte, where HBM"
+        f" sets the roof; the longest, {longest}."
     )
 
 

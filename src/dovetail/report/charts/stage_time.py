@@ -10,7 +10,7 @@ from dovetail.report.labels import AXIS_LABELS, percent, seconds
 from dovetail.report.table import Table
 from dovetail.step.stage_steps import StageStep, stage_steps
 from dovetail.step.work import COMM_AXES
-from dovetail.units import format_s
+from dovetail.units import format_rounded_s
 
 LABELS = {
     "compute": "compute",
@@ -55,7 +55,7 @@ def _sentence(parts: dict[str, float], step_s: float, slowest: str) -> str:
     again_s = parts["recompute"]
     whole = {**parts, "compute": parts["compute"] + again_s}
     most = max(whole, key=lambda kind: whole[kind])
-    message = f"Of a step of {format_s(step_s)}, {LABELS[most]} takes {percent(whole[most] / step_s)}"
+    message = f"Of a step of {format_rounded_s(step_s, 3)}, {LABELS[most]} takes {percent(whole[most] / step_s)}"
     message += f" ({percent(again_s / step_s)} of it recompute)" if most == "compute" and again_s > 0 else ""
     return f"{message} on a device of the slowest {slowest}."
 

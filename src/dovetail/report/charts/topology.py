@@ -118,7 +118,7 @@ def drawn_pools(pools: Sequence[Cluster], between: Link) -> _Part:
             ),
             words=(
                 *part.words,
-                (min(part.wide / 2, 3.5), -0.75, f"{said(pool.name)}: {pool.num_devices:,} x {said(pool.chip.name)}"),
+                (min(part.wide / 2, 4.5), -0.75, f"{said(pool.name)}: {pool.num_devices:,} x {said(pool.chip.name)}"),
             ),
             boxes=(*part.boxes, (-0.65, -1.05, part.wide + 0.65, top)),
         ).moved(0.0, floor + 1.05, numbers[place])

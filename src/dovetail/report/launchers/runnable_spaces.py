@@ -53,6 +53,8 @@ def runnable_spaces(
         except DovetailError as error:
             problems.append(error)
             continue
+        told = _told_recompute(name, entry, launcher, trained, cluster, of_stage[0], space.recompute)
+        space = replace(space, recompute=told or space.recompute)
         spaces.append(_space(name, version, trained, cluster, space))
     if not spaces:
         raise problems[0]
@@ -103,12 +105,38 @@ def _as_trained(
     zero_stage: int,
 ) -> Workload:
     """The workload as the framework trains it under ZeRO `zero_stage`, asked of plain data parallelism."""
+    sample, plan = _sample(name, entry, workload, cluster, zero_stage)
+    trained, _ = as_run(sample, plan, launcher(sample, cluster, plan).missing)
+    return replace(trained, global_batch=workload.global_batch)
+
+
+def _told_recompute(
+    name: str,
+    entry: FrameworkLauncher,
+    launcher: Launcher,
+    workload: Workload,
+    cluster: AnyCluster,
+    zero_stage: int,
+    policies: tuple[str, ...],
+) -> tuple[str, ...]:
+    """Of `policies` those that the framework runs as they are for this model, asked of plain data parallelism."""
+    sample, plan = _sample(name, entry, workload, cluster, zero_stage)
+    kept = []
+    for policy in policies:
+        wanted = replace(plan, recompute=(policy,))
+        _, run = as_run(sample, wanted, launcher(sample, cluster, wanted).missing)
+        kept += [policy] if run.recompute == wanted.recompute else []
+    return tuple(kept)
+
+
+def _sample(
+    name: str, entry: FrameworkLauncher, workload: Workload, cluster: AnyCluster, zero_stage: int
+) -> tuple[Workload, Plan]:
+    """A job of plain data parallelism that the framework runs."""
     fixed = {key.removeprefix(OVERLAP): values[0] for key, values in entry.choices.items() if key.startswith(OVERLAP)}
     overlap = Overlap(**{key: value for key, value in fixed.items() if key in OVERLAPS})
     plan = Plan(data_parallel=cluster.num_devices, zero_stage=zero_stage, framework=name, overlap=overlap)
-    sample = replace(workload, global_batch=cluster.num_devices)
-    trained, _ = as_run(sample, plan, launcher(sample, cluster, plan).missing)
-    return replace(trained, global_batch=workload.global_batch)
+    return replace(workload, global_batch=cluster.num_devices), plan
 
 
 def _run(launcher: Launcher, workload: Workload, cluster: AnyCluster, plan: Plan) -> tuple[Plan, ...]:
@@ -124,3 +152,14 @@ def _run(launcher: Launcher, workload: Workload, cluster: AnyCluster, plan: Plan
 def runs_as_it_is(launcher: Launcher, workload: Workload, cluster: AnyCluster) -> Callable[[Plan], bool]:
     """Whether a framework runs a plan and its workload as they are."""
     return lambda plan: _run(launcher, workload, cluster, plan) == (plan,)
+
+
+def as_trained_by(name: str, launcher: Launcher, workload: Workload, cluster: AnyCluster, plan: Plan) -> Workload:
+    """The workload as the framework `name` trains it, where `plan` is one of its own that it runs as it is.
+
+    Otherwise the workload as it is given.
+    """
+    if plan.framework != name:
+        return workload
+    trained, _ = as_run(workload, plan, launcher(workload, cluster, plan).missing)
+    return trained if runs_as_it_is(launcher, trained, cluster)(plan) else workload

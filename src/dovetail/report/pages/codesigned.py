@@ -37,7 +37,7 @@ from dovetail.search.codesign.answers import gain_frac
 from dovetail.search.codesign.joint import Standing
 from dovetail.search.codesign.question import Budget, JointQuestion
 from dovetail.search.codesign.systems import system_chip
-from dovetail.units import format_s
+from dovetail.units import format_rounded_s, format_s
 
 ASKED = ("name", "metric", "algorithm", "base", "network", "preset", "budget", "space")  # of the record: what was asked
 
@@ -124,7 +124,7 @@ def _sure(report: CodesignReport) -> tuple[Section, ...]:
     if report.waterfall is not None:
         found = report.waterfall
         said.append(
-            f"It beats {report.question.base.name} with a probability of {likely(found.chance_frac)}, if the step of"
+            f"It is truly better than {report.question.base.name} with {likely(found.chance_frac)}, if the step of"
             f" each is off by {percent(found.family_error_frac, 0)}, as published runs of this kind are, independently."
         )
     gap = report.found.gap_frac
@@ -197,7 +197,9 @@ def _cards(report: CodesignReport) -> tuple[Card, ...]:
     )
     for place, case in enumerate(question.cases):
         figure = f"{number(report.figure(place, best))} {unit_of(report, place)}"
-        cards.append(Card(label=case.name, value=figure, note=f"{format_s(best.cases[place].step_s)} per step"))
+        cards.append(
+            Card(label=case.name, value=figure, note=f"{format_rounded_s(best.cases[place].step_s, 3)} per step")
+        )
     cards.append(Card(label="One chip", value=f"{number(best.area_mm2)} mm2", note=f"{number(best.power_w)} W"))
     cards.append(Card(label="Searched", value=f"{census.num_systems:,} systems", note=gap))
     return tuple(cards)

@@ -28,9 +28,10 @@ from dovetail.report.planned import (
     nothing_sentence,
     planned_figures,
     proof,
-    selected_interval,
+    selection_sentences,
     sentence,
 )
+from dovetail.report.ranked import selection_of_best
 from dovetail.search.planners.ranking import Choice, NothingFits
 from dovetail.units import format_s
 
@@ -72,7 +73,7 @@ def planned_page(
             Section(title=go_on.title, code="\n".join(told.commands)),
             Section(
                 title="Proof",
-                sentences=tuple(map(part_text, proof(found))),
+                sentences=(*map(part_text, proof(found)), *selection_sentences(found, told.residuals)),
                 charts=(convergence(trail),) if len(trail.marks) > 1 else (),
                 is_folded=True,
             ),
@@ -87,8 +88,7 @@ def _sure(found: Choice, told: PlanReportContext, runs: Sequence[MeasuredRun]) -
     """With the interval of a plan that was chosen, which is what the answer says."""
     if not told.residuals or found.question.workload.is_forward_only:
         return ()
-    interval, _ = selected_interval(found, told.residuals)
-    return sure_sections(found.best, told.residuals, runs, interval)
+    return sure_sections(found.best, told.residuals, runs, selection_of_best(found, told.residuals))
 
 
 def _full_sentence(found: Choice, brief: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dovetail.accuracy.evidence import CONFIDENCE_FRAC, Interval, interval_of
+from dovetail.accuracy.evidence import GIVEN, Selection, interval_of
 from dovetail.accuracy.residuals import Residual
 from dovetail.evaluate import Infeasible, Outcome
 from dovetail.hardware.heterogeneous import chips_of, devices_label
@@ -21,16 +21,24 @@ from dovetail.report.charts.topology import step_topology
 from dovetail.report.figures import part_text, table_of
 from dovetail.report.goodput import NO_BUDGET, Budget, run_of
 from dovetail.report.labels import counted, number, percent
-from dovetail.report.levers import levers_list
+from dovetail.report.levers import IN_SPEC, Advice, levers_list, repair_table
 from dovetail.report.limits import limited_by
-from dovetail.report.memory import memory_notes
+from dovetail.report.memory import fit_phrase, memory_notes, usable_phrase
 from dovetail.report.outcome import assumed, headline, outcome_figures, time_table
 from dovetail.report.page import Card, Page, Section
 from dovetail.report.pages.inputs import plain_inputs
 from dovetail.report.plain import Record
 from dovetail.report.pools import pools_list
 from dovetail.report.table import Table
-from dovetail.units import format_bytes, format_count, format_duration, format_energy_j, format_s, format_usd
+from dovetail.units import (
+    format_bytes,
+    format_count,
+    format_duration,
+    format_energy_j,
+    format_rounded_s,
+    format_s,
+    format_usd,
+)
 
 
 def outcome_page(
@@ -39,21 +47,26 @@ def outcome_page(
     residuals: Sequence[Residual] = (),
     budget: Budget = NO_BUDGET,
     runs: Sequence[MeasuredRun] = (),
+    selection: Selection = GIVEN,
+    advice: Advice = IN_SPEC,
 ) -> Page:
-    """The first arguments are those of `report.outcome.outcome_figures`; `runs` are published ones, to lie among."""
+    """The arguments are those of `report.outcome.outcome_figures`; `runs` are published ones, to lie among."""
     if isinstance(result, Infeasible):
-        return _infeasible_page(result, name)
+        return _infeasible_page(result, name, advice)
     return Page(
         title=name or _what(result),
-        sentence=outcome_sentence(result, residuals),
+        sentence=outcome_sentence(result, residuals, selection),
         cards=(*outcome_cards(result), *_priced(result, budget)),
         asked=asked_pairs(result),
         sections=(
             *outcome_sections(result),
-            *sure_sections(result, residuals, runs),
+            *sure_sections(result, residuals, runs, selection),
             Section(
                 title="Every figure",
-                tables=(_untitled(table_of(headline(result, name, residuals, budget))), table_of(time_table(result))),
+                tables=(
+                    _untitled(table_of(headline(result, name, residuals, budget, selection))),
+                    table_of(time_table(result)),
+                ),
                 is_folded=True,
             ),
             *assumed_sections(result),
@@ -64,7 +77,7 @@ def outcome_page(
 def asked_pairs(result: Outcome | Infeasible, *, has_plan: bool = True) -> tuple[tuple[str, str], ...]:
     """The job of one step."""
     plan = (("Plan", format_plan(result.plan)),) if has_plan else ()
-    limit = f"{format_bytes(result.memory.limit_bytes)} of memory usable per device"
+    limit = f"{format_bytes(result.memory.limit_bytes)} of memory usable per device, {part_text(usable_phrase(result))}"
     return (model_pair(result.workload), cluster_pair(result.cluster), *plan, ("Limit", limit))
 
 
@@ -92,27 +105,24 @@ def sure_sections(
     outcome: Outcome,
     residuals: Sequence[Residual],
     runs: Sequence[MeasuredRun],
-    interval: Interval | None = None,
+    selection: Selection = GIVEN,
 ) -> tuple[Section, ...]:
-    """How far to trust the time: the interval, what it rests on, and where the step lies among published runs.
-
-    `interval` is another one than that of a plan which was given, where it was chosen among many.
-    """
+    """How far to trust the time: the interval, what it rests on, and where the step lies among published runs."""
     if not residuals or outcome.workload.is_forward_only:
         return ()
-    found = interval or interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals)
+    found = interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals, selection)
     asked = Prediction(name=_what(outcome), step_s=outcome.step.step_s, interval=found)
     charts = (published_scatter(runs, asked),) if runs else ()
-    sentence = f"The step takes {found.bounds} with a probability of {percent(CONFIDENCE_FRAC, 0)}, {found.evidence}."
+    sentence = f"The step takes {found.bounds} in nine of ten runs, {found.grounds}."
     return (Section(title="How sure this is", sentences=(sentence,), charts=charts),)
 
 
-def outcome_sentence(outcome: Outcome, residuals: Sequence[Residual] = ()) -> str:
+def outcome_sentence(outcome: Outcome, residuals: Sequence[Residual] = (), selection: Selection = GIVEN) -> str:
     """The answer in one sentence: how long a step takes, how surely, and what limits it."""
     message = f"One training step of {_what(outcome)} takes {format_s(outcome.step.step_s)}"
     if residuals:
-        found = interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals)
-        message += f" ({percent(CONFIDENCE_FRAC, 0)} interval {found.bounds})"
+        found = interval_of(outcome.workload, outcome.cluster, outcome.plan, outcome.step.step_s, residuals, selection)
+        message += f" ({found.bounds} in nine of ten runs)"
     return f"{message} at {percent(outcome.mfu_frac)} model FLOP utilisation; limited by {limited_by(outcome)}."
 
 
@@ -121,13 +131,17 @@ def outcome_cards(outcome: Outcome) -> tuple[Card, ...]:
     rate = outcome.tokens_per_s if sample == "tokens" else outcome.samples_per_s
     powers = " or ".join(f"{chip.tdp_w:.0f}" for chip in chips_of(outcome.cluster))
     return (
-        Card(label="Step", value=format_s(outcome.step.step_s), note=counted(outcome.num_microbatches, "microbatch")),
+        Card(
+            label="Step",
+            value=format_rounded_s(outcome.step.step_s, 3),
+            note=counted(outcome.num_microbatches, "microbatch"),
+        ),
         Card(label="Throughput", value=f"{number(rate)} {sample}/s", note=f"{outcome.cluster.num_devices:,} devices"),
         Card(label="Utilisation", value=percent(outcome.mfu_frac), note=f"MFU; HFU {percent(outcome.hfu_frac)}"),
         Card(
             label="Memory",
             value=format_bytes(use.need_bytes),
-            note=f"of {format_bytes(use.limit_bytes)} usable on the fullest device",
+            note=part_text(fit_phrase(outcome)),
         ),
         Card(
             label="Energy",
@@ -156,9 +170,10 @@ def outcome_inputs(result: Outcome | Infeasible) -> Record:
     }
 
 
-def _infeasible_page(result: Infeasible, name: str) -> Page:
-    answer, *_ = outcome_figures(result, name)
-    use, changes = result.memory, table_of(levers_list(result))
+def _infeasible_page(result: Infeasible, name: str, advice: Advice) -> Page:
+    answer, *_ = outcome_figures(result, name, advice=advice)
+    use, changes = result.memory, table_of(levers_list(result, advice))
+    repair = table_of(repair_table(result, advice))
     over = format_bytes(use.need_bytes - use.limit_bytes)
     sentence = (
         f"{_what(result)} does not fit: stage {use.fullest.stage} needs {format_bytes(use.need_bytes)} of"
@@ -173,7 +188,7 @@ def _infeasible_page(result: Infeasible, name: str) -> Page:
         asked=asked_pairs(result),
         sections=(
             _memory(result),
-            Section(title=changes.title, tables=(changes,)),
+            Section(title=changes.title, tables=(changes, *((repair,) if repair.notes else ()))),
             Section(title="Every figure", tables=(_untitled(table_of(answer)),), is_folded=True),
             Section(title="What this assumes", tables=(table_of(assumed(result)),), is_folded=True),
         ),

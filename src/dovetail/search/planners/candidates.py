@@ -119,11 +119,15 @@ class Scoring:
         )
 
 
+def degrees_of(plan: Plan) -> tuple[int, ...]:
+    return tuple(getattr(plan, name) for name in DEGREES)
+
+
 def best_of(found: tuple[Candidate, ...], num_best: int) -> tuple[Candidate, ...]:
     """The best of each combination of degrees, best first."""
     best: dict[tuple[int, ...], Candidate] = {}
     for candidate in sorted(found, key=lambda candidate: (candidate.score, candidate.need_bytes)):
-        best.setdefault(tuple(getattr(candidate.plan, name) for name in DEGREES), candidate)
+        best.setdefault(degrees_of(candidate.plan), candidate)
     return tuple(best.values())[:num_best]
 
 

@@ -26,6 +26,7 @@ PLAN_BATCH = 150_000  # whose columns take some hundred MB
 BASES_AT_ONCE = 50_000
 MOST_TOGETHER = 3  # times as many, where they cut a model alike
 BASES_EVALUATED_AT_ONCE = 500  # before the next look at what they have to beat
+MOST_KEPT = 300_000  # base plans that are enumerated once, in some 50 MB; more are enumerated twice
 NUM_SAMPLED = 1_000  # base plans from all over the space that are looked at first, so that bounds have what to beat
 SAMPLES_EVALUATED_AT_ONCE = 100
 
@@ -72,6 +73,7 @@ class EvenSearch:
 
     `rules`: which plans of the space count, whatever their recompute. `framework`: whose own buffers are counted; where
     it is empty, those of what the cluster's chips run. By time, no plan is asked for that takes `limit_s` or longer.
+    `queues_ranked`: base plans wait in the queue that may be among the best, and not only those that may be the best.
     """
 
     job: Job
@@ -82,6 +84,7 @@ class EvenSearch:
     rules: PlanRules = no_rules
     framework: str = ""
     limit_s: float = np.inf
+    queues_ranked: bool = False
 
     def all_evaluated(self) -> EvenPlans:
         """Every plan of the space, whatever the objective."""
@@ -99,9 +102,11 @@ class EvenSearch:
         """By time: base plans are bounded, and the even plans of those that may be among the best are evaluated."""
         graph, num_devices = self.job.graph, self.job.cluster.num_devices
         bases = replace(self.space, recompute=self.space.recompute[:1])
-        even, num_done, num_all = self._sampled(bases), 0, num_grids(bases, graph, num_devices)
+        num_done, num_all = 0, num_grids(bases, graph, num_devices)
+        kept: list[Plans] = []
+        even = self._sampled(bases, kept)
         self._tell(num_done, num_all, even)
-        for num_batches, plans in _chunks(self._batches(bases), BASES_AT_ONCE):
+        for num_batches, plans in _chunks(iter(kept) if kept else self._batches(bases), BASES_AT_ONCE):
             even = replace(even, tally=even.tally.met(len(plans) * len(self.job.policies)))
             even = self._bounded(
                 even, nesting(plans, self.job.cluster.topology), BASES_EVALUATED_AT_ONCE, has_queue=has_queue
@@ -122,14 +127,22 @@ class EvenSearch:
     def _tell(self, num_done: int, num_all: int, even: EvenPlans) -> None:
         self.progress(num_done, num_all, even.tally, even.best[0].score if even.best else np.inf, 0.0, even.best[:1])
 
-    def _sampled(self, bases: PlanSpace) -> EvenPlans:
-        """The best of a sample of plans of every grid, by bounds; all are enumerated again later, so not counted."""
+    def _sampled(self, bases: PlanSpace, kept: list[Plans]) -> EvenPlans:
+        """The best of a sample of plans of every grid, by bounds; all are bounded later, so not counted.
+
+        `kept` takes all batches, unless they are too many.
+        """
         graph, num_devices = self.job.graph, self.job.cluster.num_devices
         num_per_grid = max(1, NUM_SAMPLED // max(1, num_grids(bases, graph, num_devices)))
-        samples = [
-            batch.at(np.unique(np.linspace(0, len(batch) - 1, num_per_grid).astype(np.int64)))
-            for batch in self._batches(bases)
-        ]
+        samples, num_met = [], 0
+        for batch in self._batches(bases):
+            samples.append(batch.at(np.unique(np.linspace(0, len(batch) - 1, num_per_grid).astype(np.int64))))
+            num_met += len(batch)
+            kept.append(batch)
+            if num_met > MOST_KEPT:
+                kept.clear()
+        if num_met > MOST_KEPT:
+            kept.clear()
         if not samples:
             return EvenPlans()
         placed = nesting(joined(samples), self.job.cluster.topology)
@@ -139,7 +152,7 @@ class EvenSearch:
         for start in range(0, len(likely), SAMPLES_EVALUATED_AT_ONCE):
             rows = np.arange(start, min(start + SAMPLES_EVALUATED_AT_ONCE, len(likely)))
             even = self._with(even, with_policies(likely.at(rows), self.job.policies))
-            if start and np.isfinite(self._worst_s(even.best)):
+            if np.isfinite(self._worst_s(even.best)):
                 break
         return EvenPlans(best=even.best)
 
@@ -156,7 +169,8 @@ class EvenSearch:
                 break
             even = self._with(even, with_policies(bases.plans.at(rows), self.job.policies))
         if has_queue:
-            even = replace(even, queue=even.queue.with_(bases, len(placed), least_s(even.best)))
+            below_s = self._worst_s(even.best) if self.queues_ranked else least_s(even.best)
+            even = replace(even, queue=even.queue.with_(bases, len(placed), below_s))
         return even
 
     def _worst_s(self, best: tuple[Candidate, ...]) -> float:

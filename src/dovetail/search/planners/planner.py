@@ -36,6 +36,7 @@ class Proof:
     num_closed: int = 0
     num_open: int = 0
     num_refined: int = 0  # closed or not
+    are_rows_proven: bool = False  # whether every plan of the ranking is the best of its degrees, among even ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +113,7 @@ def _searched(search: EvenSearch, num_refined: int, *, is_bounded: bool, is_even
     is_even_only = is_even_only or not is_bounded
     even = search.best_first(has_queue=not is_even_only) if is_bounded else search.all_evaluated()
     bound_s = least_s(even.best) if search.scoring.objective.aspect == "time" else 0.0
-    best, proof = even.best, Proof(is_even_only=is_even_only, bound_s=bound_s)
+    best, proof = even.best, Proof(is_even_only=is_even_only, bound_s=bound_s, are_rows_proven=is_even_only)
     if even.queue.waiting:
         best, proof = _with_uneven(even, search, num_refined)
     return PlanSearchResult(best=best, tally=even.tally, proof=proof)
@@ -133,10 +134,12 @@ def joined_results(results: list[PlanSearchResult], num_best: int) -> PlanSearch
         ),
         proof=Proof(
             is_even_only=any(proof.is_even_only for proof in proofs),
-            bound_s=min(proof.bound_s for proof in proofs),
+            bound_s=min((proof.bound_s for proof in proofs if proof.bound_s), default=0.0),
             **{name: sum(getattr(proof, name) for proof in proofs) for name in counts},
+            are_rows_proven=all(proof.are_rows_proven for proof in proofs),
         ),
-        bound_score=min(each.bound_score for each in results),
+        bound_score=min((each.bound_score for each in results if each.bound_score), default=0.0),
+        fastest=tuple(sorted((one for each in results for one in each.fastest), key=lambda one: one.step_s)[:1]),
     )
 
 

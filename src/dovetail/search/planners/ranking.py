@@ -15,19 +15,23 @@ from dovetail.parallel.pools import framework_of
 from dovetail.search.objectives import Figures, Objective
 from dovetail.search.planners.candidates import Candidate, Tally
 from dovetail.search.planners.constraints import Constraint
-from dovetail.search.planners.losses import COMPONENTS, Loss, Setting, losses
+from dovetail.search.planners.losses import COMPONENTS, Components, Loss, Setting, losses
 from dovetail.search.planners.membership import holds
 from dovetail.search.planners.plan_space import PlanSpace
 from dovetail.search.planners.planner import PlanSearchResult, Proof
 from dovetail.search.planners.quantiles import MEDIAN, Quantile
 from dovetail.workload.workload import Workload
 
+NUM_COMPARED = 10  # plans of different degrees that a search keeps, however many are shown: the choice is among them
 SAME_FRAC = 1e-9  # style: a tolerance; searches add up in another order than the evaluation of one plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What a plan is wanted for; `own` holds the user's plan, if there is one."""
+    """What a plan is wanted for; `given` holds the user's plan, if there is one.
+
+    `by_zero_stage`: the workload as a framework trains it under some ZeRO stages, where that is not `workload`.
+    """
 
     workload: Workload
     cluster: AnyCluster
@@ -37,6 +41,11 @@ class Question:
     space: PlanSpace
     given: tuple[Plan, ...] = ()
     quantile: Quantile = MEDIAN  # of its time, that a plan is ranked by
+    by_zero_stage: tuple[tuple[int, Workload], ...] = ()
+
+    def workload_by(self, plan: Plan) -> Workload:
+        """What is trained by `plan`."""
+        return dict(self.by_zero_stage).get(plan.zero_stage, self.workload)
 
     def __post_init__(self) -> None:
         check_formats(self.workload.precision, self.cluster)
@@ -54,7 +63,10 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The best plan of a space and those behind it, with the user's own among them where that fits."""
+    """The best plan of a space and those behind it, with the user's own among them where that fits.
+
+    `compared` are the best plans of different degrees, the best first: as many whatever part of them is in `ranking`.
+    """
 
     question: Question
     best: Outcome
@@ -64,6 +76,7 @@ class Choice:
     proof: Proof
     gap_frac: float
     fastest: tuple[Candidate, ...] = ()  # as predicted, where plans are ranked by a quantile of time
+    compared: tuple[Candidate, ...] = ()
 
     @property
     def missed(self) -> tuple[Ranked, ...]:
@@ -104,8 +117,11 @@ def _chip_usd(chip: Chip) -> float:
         raise NotModelled(f"{message}; describe its die, or choose another objective", "--objective") from None
 
 
-def choice(question: Question, found: PlanSearchResult) -> Choice | NothingFits:
-    """What `found` comes to; raises `InvalidInput` where no plan of the space lies on the network."""
+def choice(question: Question, found: PlanSearchResult, num_ranked: int | None = None) -> Choice | NothingFits:
+    """What `found` comes to, its best `num_ranked` plans ranked, or all of them.
+
+    Raises `InvalidInput` where no plan of the space lies on the network.
+    """
     workload, cluster = question.workload, question.cluster
     own = tuple(evaluate(workload, cluster, plan) for plan in question.given)
     if not found.best:
@@ -119,12 +135,13 @@ def choice(question: Question, found: PlanSearchResult) -> Choice | NothingFits:
     return Choice(
         question=question,
         best=best,
-        ranking=_ranking(question, found, own),
+        ranking=_ranking(question, found.best[:num_ranked], own),
         given=own,
         tally=found.tally,
         proof=found.proof,
         gap_frac=found.gap_frac,
         fastest=found.fastest,
+        compared=found.best[:NUM_COMPARED],
     )
 
 
@@ -135,23 +152,29 @@ def _nowhere(question: Question, tally: Tally) -> InvalidInput:
     return InvalidInput(f"{message}; leave other degrees or axis orders to choose from")
 
 
-def _ranking(question: Question, found: PlanSearchResult, own: tuple[Outcome | Infeasible, ...]) -> tuple[Ranked, ...]:
+def _ranking(
+    question: Question, found: tuple[Candidate, ...], own: tuple[Outcome | Infeasible, ...]
+) -> tuple[Ranked, ...]:
     """Best first; the user's own plan at its place."""
     own_candidates = [_candidate(question, result) for result in own if isinstance(result, Outcome)]
-    plans = {candidate.plan for candidate in found.best}
+    plans = {candidate.plan for candidate in found}
     candidates = sorted(
-        (*found.best, *(one for one in own_candidates if one.plan not in plans)),
+        (*found, *(one for one in own_candidates if one.plan not in plans)),
         key=lambda candidate: (candidate.score, candidate.need_bytes),
     )
-    graph = question.workload.training_graph()
-    setting = Setting(graph=graph, cluster=question.cluster, precision=question.workload.precision)
-    parts_of, best = COMPONENTS[question.objective.aspect], found.best[0]
-    best_parts = parts_of(best.plan, setting)
+    components, best = COMPONENTS[question.objective.aspect], found[0]
+
+    def parts_of(plan: Plan) -> Components:
+        workload = question.workload_by(plan)
+        graph = workload.training_graph()
+        return components(plan, Setting(graph=graph, cluster=question.cluster, precision=workload.precision))
+
+    best_parts = parts_of(best.plan)
     return tuple(
         Ranked(
             candidate=one,
             over_best_frac=one.score / best.score - 1.0,
-            breakdown=losses(best_parts, parts_of(one.plan, setting)) if one.plan != best.plan else (),
+            breakdown=losses(best_parts, parts_of(one.plan)) if one.plan != best.plan else (),
             is_given=one.plan in question.given,
         )
         for one in candidates

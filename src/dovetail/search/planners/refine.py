@@ -338,12 +338,17 @@ def _per_step_by_option_s(context: PlanContext, row: int, table: StageTable | Mi
 def _found(context: PlanContext, row: int, table: StageTable | MixTable, rows: IntArray) -> Found:
     """The plan whose stages are these options, evaluated whole."""
     plan = table.plan_of(rows)
-    group = stage_shape_group(context.plans, np.array([row]), runs_of(context.graph, plan))
-    [(_, columns)] = by_stages(context, [group])
-    assembly = Assembly(context, group, columns)
+    assembly = assembly_by(context, row, plan)
     return Found(
         plan=plan,
         step_s=float(assembly.step_s[0]),
         energy_j=float(assembly.energy_j()[0]),
         need_bytes=float(table.stages.options.need_bytes[rows].max()),
     )
+
+
+def assembly_by(context: PlanContext, row: int, plan: Plan) -> Assembly:
+    """The step of `plan`, which is that of `row` but for layers and recompute by stage."""
+    group = stage_shape_group(context.plans, np.array([row]), runs_of(context.graph, plan))
+    [(_, columns)] = by_stages(context, [group])
+    return Assembly(context, group, columns)

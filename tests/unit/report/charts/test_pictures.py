@@ -17,7 +17,7 @@ from dovetail.comm.one_collective import CollectiveJob, Network, network_answer
 from dovetail.cost.area import silicon
 from dovetail.cost.inventory import inventory
 from dovetail.cost.tdp import tdp
-from dovetail.evaluate import evaluate
+from dovetail.evaluate import Outcome, evaluate
 from dovetail.hardware.catalog import chips
 from dovetail.hardware.clusters import clusters
 from dovetail.hardware.heterogeneous import HeterogeneousCluster
@@ -252,6 +252,7 @@ def test_stages_hand_over_within_a_pool_and_between_two_as_often_as_a_step_has_m
     equal = evaluate(found.workload, clusters["dgx-h100"].build(16), Plan(tensor_parallel=8, pipeline_parallel=2))
     single = (found.workload.training_graph(), equal.plan, equal.cluster, found.workload.precision)
     pp_s, none_s = handed_over_s(*single)
+    assert isinstance(equal, Outcome)
     pp = equal.step.comm[COMM_AXES.index("pp")]
     assert (pp_s, none_s) == pytest.approx((pp.exposed_s + pp.hidden_s, 0.0))
 
