@@ -33,7 +33,7 @@ def test_a_collective_is_met_to_the_nanosecond_and_its_bar_is_judged():
 
 
 def test_a_step_has_as_many_nodes_as_the_table_says():
-    with pytest.raises(DovetailError, match="has 18 nodes per rank; the table says 17"):
+    with pytest.raises(DovetailError, match="has 18 nodes per rank; the table has 17"):
         prepared(one(STEP, nodes_per_npu="17"), TableContext())
 
 

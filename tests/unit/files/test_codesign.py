@@ -52,7 +52,7 @@ def test_networks_without_a_published_price_are_searched_as_long_as_nobody_says_
     in_dollars = written(
         tmp_path, f"{{models: [gpt2-1.5b], network: {network}, budget: {{total_usd: base}}}}", "s.yaml"
     )
-    with pytest.raises(NotModelled, match="nobody has published a price"):
+    with pytest.raises(NotModelled, match="has no published price"):
         load_codesign(in_dollars, CodesignOverrides())
 
 

@@ -98,7 +98,7 @@ def test_layers_by_stage_go_with_the_pipeline_that_they_were_for():
 @pytest.mark.parametrize(
     ("plan", "decisions", "told"),
     [
-        ("tp=8", {"tp": "4"}, "--plan says tensor_parallel=8, and an option says 4; keep one"),
+        ("tp=8", {"tp": "4"}, "--plan has tensor_parallel=8, and an option 4; keep one"),
         ("", {"tp": "3"}, "tensor_parallel=3 must divide num_heads=32; try 2 or 4 (--tp)"),
         ("", {"tp": "4,8"}, "one plan has one tensor_parallel; got '4,8'; dovetail plan and sweep"),
         ("", {"tp": "many"}, "tensor_parallel must be a whole number; got 'many' (--tp)"),

@@ -152,9 +152,9 @@ def test_what_was_not_written_by_validate_is_no_result(tmp_path):
             {"holds": False},
             {},
             {"holds": False},
-            r"holds is false, but .* is kept; .*bars\[0\]",
+            r"holds is false, but .* keep the bar; .*bars\[0\]",
         ),
-        ({"holds": False}, {}, {}, "is kept"),
+        ({"holds": False}, {}, {}, "keep the bar"),
         ({"measured_frac": 0.2}, {}, {}, "holds is true, but .* miss the bar"),
         ({}, {"mape_frac": 0.2}, {}, "holds is true, but .* miss the bar"),
         (

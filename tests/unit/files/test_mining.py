@@ -94,7 +94,7 @@ def test_a_model_for_the_planner_has_its_own_batch():
         ("workload: bert-base\nkeep: 300", "keep must be at most 200"),
         ("workload: bert-base\ndevices: 0", "devices must be at least 1"),
         ("workload: bert-base\ndevices: 2\nplan: {pp: 2}", "leave out plan"),
-        ("workload: bert-base\nspace: {dp: 1}", "say how many devices"),
+        ("workload: bert-base\nspace: {dp: 1}", "give the number of devices"),
         ("workload: bert-base\ndevices: 2\nspace: {dq: 1}", "no key of space"),
         ("models: [bert-base, gpt2-345m]\nplan: {pp: 2}\nstages: pooled", "is for one model; got 2"),
         ("workload: bert-base\nmodels: [bert-base]", "either workload, for one model, or models"),

@@ -86,7 +86,7 @@ def test_a_bad_plan_is_refused_where_it_stands(refusal, plan, message):
 @pytest.mark.parametrize(
     ("plan", "start", "where"),
     [
-        ("{tp: 8, tensor_parallel: 8}", "tp and tensor_parallel are ", "plan.tp"),
+        ("{tp: 8, tensor_parallel: 8}", "tp and tensor_parallel set the same thing twice", "plan.tp"),
         ("{tp: 64}", "tensor_parallel=64 must divide num_heads=32", "plan.tp"),
         ("{tp: 24}", "tensor_parallel=24 must divide num_heads=32", "plan.tp"),
         ("{tp: 3}", "tensor_parallel=3 must divide num_heads=32", "plan.tp"),

@@ -135,7 +135,7 @@ def test_the_source_of_a_die_does_not_speak_for_what_is_implied(write):
     ("before", "after", "message"),
     [
         ("{family: tpu}", "{family: tpus}", "no family is named 'tpus'; did you mean tpu"),
-        ("{family: tpu}", "{host_slower: 2}", "host_slower is of a family's calibration; say family beside it"),
+        ("{family: tpu}", "{host_slower: 2}", "host_slower is of a family's calibration; set family too"),
         ("{model: components}", "{model: parts}", "no energy model is named 'parts'"),
         ("{model: components}", "{idle: 30 W}", "tensor_per_flop is missing; give it, or name a base"),
         (
@@ -146,7 +146,11 @@ def test_the_source_of_a_die_does_not_speak_for_what_is_implied(write):
         ("source: roadmap", "source: 7", "a source says in words where a figure comes from; got 7"),
         ("source: roadmap", "note: x", "value goes with its source, and nothing else; got 'note'"),
         ("what: die area, ", "", "what is missing"),
-        ("process: 5 nm", "process: 5 nm\ndie: {hbm_generation: HBM2}", "hbm.technology and die.hbm_generation say"),
+        (
+            "process: 5 nm",
+            "process: 5 nm\ndie: {hbm_generation: HBM2}",
+            "hbm.technology and die.hbm_generation set the same thing",
+        ),
         ("process: 5 nm", "process: 5 nm\ndie: {node: 14 nm}", "energies are estimated on 3 nm, 4 nm"),
     ],
 )

@@ -60,7 +60,7 @@ def test_a_base_file_has_the_silicon_that_it_is_shown_with(tmp_path, die):
 def test_a_base_with_an_area_model_that_designs_are_not_sized_by_is_refused(tmp_path):
     path = tmp_path / "base.yaml"
     path.write_text("base: tpuv2-like\ndie: {area_model: phaze-22nm}\n")
-    with pytest.raises(NotModelled, match=r"sized by the area model dovetail, and .* by phaze-22nm; say area_model"):
+    with pytest.raises(NotModelled, match=r"sized by the area model dovetail, and .* by phaze-22nm; set area_model"):
         silicon_of(load_chip(str(path)), [design_of(BASE)])
     with pytest.raises(NotModelled, match="area model dovetail"):
         load_mining("bert-base", MineOverrides(base=str(path), batch=1))
