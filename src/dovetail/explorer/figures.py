@@ -148,15 +148,15 @@ def _card(now: Measure, before: Measure | None) -> str:
         width = f"{min(1.0, now.share_frac):.1%}"
         meter = f'<span class="meter {kind}" aria-hidden="true"><i style="width:{width}"></i></span>'
     shown = escape(now.shown if now.key in ("rate", LIMIT) else now.shown.replace(" ", "\u00a0"))
-    interval = f'<span class="interval">{_unbroken(now.interval)}</span>' if now.interval else ""
-    note = f'<span class="note">{_unbroken(now.note)}</span>'
+    interval = f'<span class="interval">{unbroken(now.interval)}</span>' if now.interval else ""
+    note = f'<span class="note">{unbroken(now.note)}</span>'
     return (
         f'<div data-key="{now.key}" data-value="{now.value:.9g}"><dt>{escape(now.label)}</dt>'
         f"<dd><strong>{shown}</strong>{moved}{interval}{meter}{note}</dd></div>"
     )
 
 
-def _unbroken(text: str) -> str:
+def unbroken(text: str) -> str:
     """No line begins with a percent sign."""
     return escape(text).replace(" %", "\u00a0%")
 

@@ -31,7 +31,7 @@ from dovetail.explorer.elements import (
     show_section,
     words,
 )
-from dovetail.explorer.figures import NARROW, change_label, short
+from dovetail.explorer.figures import change_label, short, unbroken
 from dovetail.explorer.frame import PageFrame, Site
 from dovetail.explorer.live import Live
 from dovetail.explorer.plan_chips import chips_html
@@ -386,7 +386,7 @@ def plans_html(plans: tuple[Alternative, ...], own: str, sorted_by: SortedBy | N
             f"{_cell('step', short(format_s(one.step_s)), 'r')}"
             f"{_cell('memory', short(format_bytes(one.need_bytes)), 'r')}"
             f"{_cell('behind', f'{behind} {sure}', 'r behind')}"
-            f"{_cell('loses most by', escape(one.loses_by).replace(' %', NARROW), 'loses')}"
+            f"{_cell('loses most by', unbroken(one.loses_by), 'loses')}"
             f'<td role="cell" class="use">{use}</td></tr>'
         )
     head = "".join(_heading(name, label, by) for name, label in COLUMNS.items())

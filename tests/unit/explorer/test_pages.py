@@ -8,6 +8,7 @@ import pytest
 
 import dovetail
 from dovetail.errors import InvalidInput
+from dovetail.evaluate import Outcome
 from dovetail.explorer.answers import Alternative, prepared, result_of
 from dovetail.explorer.demo import demo_front
 from dovetail.explorer.front_view import design_charts
@@ -159,7 +160,10 @@ def test_the_command_and_the_program_of_a_page_answer_what_the_page_shows(tmp_pa
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plan.yaml").write_text(PIPED.plan, encoding="utf-8")
     made = dovetail.simulate(**arguments_of(PIPED))
-    assert made.outcome.step.step_s == result_of(prepared(PIPED), PIPED).step.step_s
+    shown = result_of(prepared(PIPED), PIPED)
+    assert isinstance(made.outcome, Outcome)
+    assert isinstance(shown, Outcome)
+    assert made.outcome.step.step_s == shown.step.step_s
     compile(python_of(PIPED), "python", "exec")
     assert "--devices 16" in command_of(PIPED)
     assert note_of(PIPED) == ""
