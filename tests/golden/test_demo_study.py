@@ -16,7 +16,7 @@ def test_the_demo_study_is_what_the_present_model_says(bless):
         write_file(FILE, written_demo())
         demo_front.cache_clear()
     front = demo_front()
-    assert f"physics {physics_version()} " in front.said[0], "run `make bless`"
+    assert f"physics {physics_version()}." in front.said[0], "run `make bless`"
     for point in front.points[:: len(front.points) // 3]:
         [state] = point.states
         result = result_of(prepared(state), state, has_changes=False)
