@@ -33,7 +33,7 @@ from dovetail.report.table import bar
 from dovetail.units import format_bytes, format_rate, format_s
 
 SAME_FRAC = 5e-4  # style: a tolerance; less shows as 0.0 %
-ENGINE_WORDS = {
+ENGINE_LABELS = {
     "one rank": "one device stands for all",
     "all ranks": "every device simulated, in the order of messages",
     "messages": "message by message, as ranks meet at links in different orders",
@@ -146,7 +146,7 @@ def network_figures(answer: NetworkAnswer) -> Figures:
 def _how(answer: NetworkAnswer) -> Part:
     """How a time was found."""
     if not answer.algorithm:
-        return _engine_words(answer)
+        return _engine_label(answer)
     library = answer.job.network.parts[0]
     name = SUMMARIES[library.library] if isinstance(library, Dimension) else ""
     channels = f", {counted(answer.num_channels, 'channel')}" if answer.num_channels else ""
@@ -154,13 +154,13 @@ def _how(answer: NetworkAnswer) -> Part:
     return f"{answer.algorithm}, {answer.protocol}{channels}: {name}{outside}"
 
 
-def _engine_words(answer: NetworkAnswer, key: str = "num_chunks") -> Part:
+def _engine_label(answer: NetworkAnswer, key: str = "num_chunks") -> Part:
     """The engine, and of events in how many chunks the payload is sent."""
     if not answer.timeline:
-        return ENGINE_WORDS[answer.engine]
+        return ENGINE_LABELS[answer.engine]
     num_chunks = answer.job.num_chunks
     chunks = Figure(key, num_chunks, counted(num_chunks, "chunk"))
-    return phrase("events, {}; {}", chunks, ENGINE_WORDS[answer.engine])
+    return phrase("events, {}; {}", chunks, ENGINE_LABELS[answer.engine])
 
 
 def _bounds(answer: NetworkAnswer, by_key: Mapping[str, Figure]) -> Iterator[FigureRow]:
@@ -195,7 +195,7 @@ def sweep_figures(answers: Sequence[NetworkAnswer]) -> Figures:
     has_groups = any(answer.num_ranks != _num_devices(answer) for answer in answers)
     first = answers[0]
     has_larger = len({_num_devices(answer) for answer in answers}) > 1
-    used = dict.fromkeys(_engine_words(answer, "points[0].num_chunks") for answer in answers)
+    used = dict.fromkeys(_engine_label(answer, "points[0].num_chunks") for answer in answers)
     outside = dict.fromkeys(answer.outside_evidence for answer in answers if answer.outside_evidence)
     return (
         FigureList(

@@ -49,7 +49,7 @@ class Call:
         word = self.types[index].lower() if index < len(self.types) else ""
         word = word.removeprefix("tensor(").removesuffix(")")
         if word not in _DTYPES:
-            raise NotOurs(f"no dtype of ours is {word or 'unsaid'}")
+            raise NotOurs(f"no dtype of ours is {word or 'not given'}")
         return _DTYPES[word]
 
     def flag(self, index: int, what: str) -> bool:
