@@ -171,4 +171,5 @@ def test_the_change_that_the_tutorial_makes_is_one_that_fits(dovetail):
     [spec] = re.findall(r'title="mine.yaml"\n(.+?)```', TUTORIAL, re.DOTALL)
     changed = re.findall(r"^  (\w+: \d+) +# was", spec, re.MULTILINE)
     levers = json.loads(dovetail(*words.split(), "--json").stdout)["levers"]
-    assert {", ".join(changed): True}.items() <= {lever["change"]: lever["fits"] for lever in levers}.items()
+    first = next(lever for lever in levers if lever["fits"])
+    assert sorted(changed) == sorted(re.split(", | and ", first["change"]))
