@@ -188,7 +188,7 @@ def test_files_commands_constants_and_options_that_pages_name_are_there():
 def test_the_comparison_has_the_accuracy_that_the_accuracy_page_has():
     accuracy = (ROOT / "benchmarks" / "results" / "accuracy.md").read_text(encoding="utf-8")
     comparison = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
-    beside = sections(accuracy)["Beside other predictors"]
+    beside = sections(accuracy)["Against other predictors"]
     rows = re.findall(r"^\| ([^|]+?) \| (\d+) \| ([\d.]+) \|", beside, re.MULTILINE)
     assert len(rows) > 3
     missing = [f"{what}: {ours} %, n = {n}" for what, n, ours in rows if f"| {ours} %, n = {n} |" not in comparison]

@@ -324,7 +324,7 @@ def test_the_answer_is_a_page_and_shows_itself_in_notebooks(folder, capsys):
         (("nets:with_inputs", "--seq-dim", "9"), "--seq-dim is a dim from 1 on, as dim 0 is the batch; got 9"),
         (
             ("config.json", "--inputs", "input_ids:int[2,9]", "--seq", "9"),
-            "say batch and length; leave --batch and --seq out",
+            "set batch and length; leave --batch and --seq out",
         ),
         (("none.json",), "there is no file 'none.json'"),
         (("none.onnx",), "there is no file 'none.onnx'"),
@@ -344,7 +344,7 @@ def test_bad_input_is_one_line(folder, capsys, arguments, message):
     ("config", "message"),
     [
         ({"hidden": 3}, "this is no configuration of Hugging Face: it has neither model_type nor architectures"),
-        ({"architectures": ["GPT2LMHeadModel"]}, "a Hugging Face configuration says its model_type"),
+        ({"architectures": ["GPT2LMHeadModel"]}, "a Hugging Face configuration has a model_type"),
         ({"model_type": "gpt-2-xl"}, "knows no model_type 'gpt-2-xl'"),
         (GPT2 | {"architectures": ["MyOwnModel"]}, "has no class 'MyOwnModel', and no other code is run"),
         (GPT2 | {"architectures": [["GPT2LMHeadModel"]]}, "architectures must be names of classes"),

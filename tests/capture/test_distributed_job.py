@@ -375,7 +375,7 @@ def test_options_of_a_job_need_a_world_size() -> None:
 
 
 def test_what_the_script_says_itself_is_refused_with_a_world_size() -> None:
-    with pytest.raises(InvalidInput, match="says this itself"):
+    with pytest.raises(InvalidInput, match="sets this"):
         dovetail.capture(f"{JOBS}:fsdp2", world_size=16, batch=4)
 
 

@@ -63,7 +63,7 @@ def test_a_fit_is_told_for_people_and_repeats(dovetail, fitted, tmp_path):
     ("options", "words"),
     [
         ((), "--chip is missing"),
-        (("--chip", "h100"), "say which"),
+        (("--chip", "h100"), "specify which"),
         (("--chip", "h200", "--out", "x.txt"), "a chip file ends in .yaml or .yml"),
         (("--chip", "h200", "--out", "absent/x.yaml"), "there is no folder 'absent'"),
         (("--chip", "h200", "--dtype", "bf61"), "no dtype is named"),

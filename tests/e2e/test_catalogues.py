@@ -48,9 +48,7 @@ def test_an_entry_is_shown_with_its_source(dovetail, name, words):
 def test_a_name_in_two_catalogues_asks_which(dovetail):
     ran = dovetail("show", "megatron-22b")
     assert ran.returncode == 2
-    assert ran.stderr == (
-        "dovetail: 'megatron-22b' names a model and a plan; specify which: --kind model or --kind plan\n"
-    )
+    assert ran.stderr == ("dovetail: 'megatron-22b' names a model and a plan; specify --kind model or --kind plan\n")
     assert dovetail("show", "megatron-22b", "--kind", "plan").stdout.startswith("plan megatron-22b\n")
 
 

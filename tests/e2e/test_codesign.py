@@ -105,7 +105,7 @@ def test_the_best_system_is_written_as_specs_that_predict_the_same(dovetail, spe
         assert read["plan"] == one["plan"]
     check_refused(dovetail("codesign", spec, "--spec-file", file), "exists; pass --force")
     check_refused(dovetail("codesign", spec, "--spec-file", "best.txt"), "a spec file ends in .yaml")
-    check_refused(dovetail("codesign", spec, "--force"), "--force is of --spec-file; say")
+    check_refused(dovetail("codesign", spec, "--force"), "--force needs --spec-file; pass")
     _check_exported(dovetail, store, best, tmp_path / "rows.csv")
 
 

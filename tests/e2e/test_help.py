@@ -133,7 +133,7 @@ def test_verbose_says_versions_files_and_times_wherever_it_stands(dovetail, word
 def test_quiet_and_verbose_together_are_refused(dovetail):
     ran = dovetail("-q", "models", "-v")
     assert ran.returncode == 2
-    assert ran.stderr.splitlines()[-1].startswith("dovetail: --quiet leaves out what --verbose says")
+    assert ran.stderr.splitlines()[-1].startswith("dovetail: --quiet and --verbose exclude each other")
 
 
 def completed(words: str, **changes: str) -> list[str]:

@@ -83,7 +83,7 @@ def test_options_of_simulate_are_options_here(dovetail):
         ((SPEC, "--framework", "deepspeed", "--out", "nowhere/x.sh"), "there is no folder"),
         ((SPEC, "--framework", "deepspeed", "--out", SPEC), "exists; pass --force"),
         ((SPEC, "--framework", "deepspeed", "--plan-file", "plan.txt"), "a plan file ends in .yaml or .yml"),
-        ((SPEC, "--framework", "deepspeed", "--force"), "--force is of --out or --plan-file; say"),
+        ((SPEC, "--framework", "deepspeed", "--force"), "--force needs --out or --plan-file; pass"),
         (("examples/resnet-50-16xtorus.yaml", "--framework", "megatron-lm"), "resnet-50"),
         (("--framework", "deepspeed"), "--model is missing"),
         (("--model", "llama3-8b", "--cluster", "dgx-h100", "--plan", "zero3", "--framework", "torchtitan",

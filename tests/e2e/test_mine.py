@@ -110,7 +110,7 @@ def test_stages_have_designs_of_their_own_and_the_planner_says_which_stages(dove
         ("mine bert-larg", "did you mean bert-large"),
         ("mine resnet-18 --stages mosaik", "did you mean mosaic"),
         ("mine resnet-18 --keep 0", "--keep must be at least 1"),
-        ("mine resnet-18 --fix tp=2", "say how many devices"),
+        ("mine resnet-18 --fix tp=2", "give the number of devices"),
         ("mine gpt2-345m --devices 2 --fix tp=3", "is more than the cluster's 2 devices"),
         ("mine gpt2-345m --devices 4 --fix interleave=2 --fix pp=2", "without interleaving"),
         ("mine resnet-18 --metric perf", "did you mean perf/tdp"),

@@ -64,7 +64,7 @@ def test_the_plan_file_is_taken_back_by_the_commands_that_are_shown(dovetail, tm
     assert again["step_s"] == pytest.approx(found["best"]["step_s"], rel=1e-12)
     assert dovetail(*launch[1:]).returncode == 0
     check_refused(dovetail("plan", *QUICK, "--plan-file", file), "exists; pass --force")
-    check_refused(dovetail("plan", *QUICK, "--force"), "--force is of --plan-file; say")
+    check_refused(dovetail("plan", *QUICK, "--force"), "--force needs --plan-file; pass")
 
 
 def test_a_spec_brings_its_own_plan_and_space(dovetail, tmp_path, found):

@@ -23,7 +23,7 @@ MOVED_FRAC = 0.01  # of a recorded figure, until the page must be recorded again
     [
         (("reproduce", "acee"), "did you mean ace"),
         (("reproduce", "ace", "--figures", "no/such/folder"), "there is no folder"),
-        (("reproduce", "ace", "--modern-chips", "--refit"), "--modern-chips is a table of its own"),
+        (("reproduce", "ace", "--modern-chips", "--refit"), "--modern-chips is a separate table"),
         (("reproduce", "phase-dp"), "did you mean phaze-dp"),
         (("reproduce", "phaze-dp", "--refit"), "phaze-dp is one table"),
         (("reproduce", "phaze", "--figures", "."), "phaze has tables alone"),

@@ -63,7 +63,7 @@ def test_what_does_not_fit_is_told_with_its_exit_code(dovetail):
         ("schedule resnet-18 --chip tpuv2-like --recompute al", "no recompute policy"),
         ("schedule resnet-18 --chip tpuv2-like --exact --time 5", "a quantity"),
         ("schedule resnet-18 --chip tpuv2-like --time abc", "--time needs --exact; pass --exact too"),
-        ("schedule resnet-18 --chip tpuv2-like --workers 2", "--workers is of --exact"),
+        ("schedule resnet-18 --chip tpuv2-like --workers 2", "--workers needs --exact"),
         ("schedule resnet-18 --chip tpuv2-like --exact --time abc", "(--time)"),
         ("schedule resnet-18 --chip tpuv2-like --exact --time 0s", "--time must be at least 1 ms; got '0s'"),
         ("schedule resnet-18 --chip tpuv2-like --exact --time 1e-9s", "--time must be at least 1 ms"),

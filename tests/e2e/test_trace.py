@@ -182,7 +182,7 @@ def test_files_of_astra_sim_are_not_written_over_unasked(dovetail, tmp_path):
     assert dovetail(*asked, "--force").returncode == 0
     assert edited.read_text(encoding="utf-8") != "mine"
     check_refused(dovetail(*asked), "exists; pass --force")
-    check_refused(dovetail(*words, "--force"), "--force is of --astra-sim")
+    check_refused(dovetail(*words, "--force"), "--force needs --astra-sim")
 
 
 def test_traces_of_another_run_beside_the_new_ones_are_refused(dovetail, tmp_path):

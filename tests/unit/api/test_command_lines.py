@@ -22,7 +22,7 @@ from dovetail.cli import main
         ("simulate --model meta-llama/Llama-3-8B --cluster h100x64 --tp 8", "nothing is downloaded; name one that"),
         (
             "simulate --model llama3-8b --cluster h100x64 --tp 8 --plan tp=4",
-            "--plan says tensor_parallel=4, and an option",
+            "--plan has tensor_parallel=4, and an option",
         ),
         ("sweep examples/llama3-70b-512xh100.yaml --plan.tp 2,4", "a key of a spec is varied by --over plan.tp=VALUES"),
         ("sweep --model llama3-8b --cluster h100x64 --over hbm.bandwidth=2TB/s", "did you mean chip.hbm.bandwidth"),
@@ -44,7 +44,7 @@ from dovetail.cli import main
         ("plan --model llama3-8b --cluster h100x8 --max-memory 70GB", "here it is --headroom"),
         ("plan --model qwen3-30b --cluster h100x8", "others go by their config.json"),
         ("simulate --model llama3-8b --cluster h100x8 --tp 8 --gradient-checkpointing", "here it is --recompute full"),
-        ("simulate --spec examples/llama3-70b-512xh100.yaml", "a spec file stands alone, without an option before it"),
+        ("simulate --spec examples/llama3-70b-512xh100.yaml", "a spec file needs no option before it"),
         ("sweep --model llama3-8b --cluster h100x8 --plan zero3 --over workload.lora.targets=q_proj", "go with a rank"),
         ("network all-reduce --cluster h100x64 --size 1GB", "here it is --topology dgx-h100x64"),
         ("show H100", "specify which: h100-pcie, h100-sxm"),

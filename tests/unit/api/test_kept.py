@@ -79,8 +79,8 @@ def test_a_reproduction_runs_what_the_command_runs_and_tells_how_far_it_is():
     [
         ({"paper": "acee"}, "did you mean ace"),
         ({"paper": "ace", "quick": True}, "model and quick belong to phaze and wham"),
-        ({"paper": "wham", "refit": True}, "wham has tables alone; say modern_chips, refit and figures with ace"),
-        ({"paper": "ace", "modern_chips": True, "refit": True}, "modern_chips is a table of its own"),
+        ({"paper": "wham", "refit": True}, "wham has tables alone; pass modern_chips, refit and figures with ace"),
+        ({"paper": "ace", "modern_chips": True, "refit": True}, "modern_chips is a separate table"),
     ],
 )
 def test_what_a_paper_has_not_is_refused_by_the_arguments_names(said, told):

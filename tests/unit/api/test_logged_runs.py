@@ -66,17 +66,17 @@ def test_steady_steps_and_memory_are_sets_like_any_other():
 @pytest.mark.parametrize(
     ("file", "given", "option"),
     [
-        (TRAINER, {}, "say model"),
-        (TRAINER, {"model": "llama3-8b"}, "say seq"),
-        (TRAINER, {"model": "llama3-8b", "seq": 2048}, "say cluster"),
-        (TRAINER, {"model": "llama3-8b", "seq": 2048, "cluster": "dgx-h100"}, "say plan"),
-        (LOGS / "huggingface-llama3-8b" / "trainer_state.json", {"model": "llama3-8b"}, "say global_batch"),
+        (TRAINER, {}, "pass model"),
+        (TRAINER, {"model": "llama3-8b"}, "pass seq"),
+        (TRAINER, {"model": "llama3-8b", "seq": 2048}, "pass cluster"),
+        (TRAINER, {"model": "llama3-8b", "seq": 2048, "cluster": "dgx-h100"}, "pass plan"),
+        (LOGS / "huggingface-llama3-8b" / "trainer_state.json", {"model": "llama3-8b"}, "pass global_batch"),
         (
             LOGS / "huggingface-llama3-8b" / "trainer_state.json",
             {"model": "llama3-8b", "seq": 2048, "global_batch": 128, "cluster": "dgx-h100", "plan": "zero3"},
-            "say devices",
+            "pass devices",
         ),
-        (TITAN, {}, "say cluster dgx-h100"),
+        (TITAN, {}, "pass cluster dgx-h100"),
     ],
 )
 def test_what_a_log_does_not_say_is_refused_with_what_would_say_it(file, given, option):
@@ -127,7 +127,7 @@ def traced(tmp_path):
 def test_a_trace_shows_its_whole_steps_without_a_job(traced):
     found = dv.validate(traced)
     assert [one["step"] for one in found.record["traces"][0]["steps"]] == [1, 2, 3]
-    assert "say the job" in str(found)
+    assert "give the job" in str(found)
 
 
 def test_a_trace_has_its_steps_and_where_their_time_went_beside_a_job(traced):

@@ -17,7 +17,7 @@ def asked(collective="all-reduce", topology=TWO, **more):
 
 @pytest.mark.parametrize("option", [{"policy": "lifo"}, {"active": 2}, {"themis": True}], ids=str)
 def test_an_order_of_chunks_is_refused_where_there_is_one_chunk(option):
-    with pytest.raises(InvalidInput, match="is of several chunks; say chunks too, or leave it out"):
+    with pytest.raises(InvalidInput, match="is of several chunks; pass chunks too, or leave it out"):
         asked(**option)
     with pytest.raises(InvalidInput, match="and the closed form is of one; use the events engine"):
         asked(engine="closed", **option)

@@ -105,7 +105,7 @@ def test_several_profiles_are_a_set_each():
 def test_a_trace_of_an_unknown_device_asks_for_its_chip(tmp_path):
     file = tmp_path / "trace.json"
     file.write_text(trace(op("aten::mm", 0, 5, 1, [512, 512], [512, 512]), kernel("gemm", 5, 1), device="Dev 9"))
-    with pytest.raises(InvalidInput, match=r"Dev 9', which is not in the catalogue; say chip NAME"):
+    with pytest.raises(InvalidInput, match=r"Dev 9', which is not in the catalogue; pass chip NAME"):
         dv.validate(profile=file)
     assert dv.validate(profile=file, chip="h100-sxm").record["profiles"][0]["chip"] == "h100-sxm"
 

@@ -56,7 +56,7 @@ def test_plans_fit_as_likely_as_is_wanted(planned):
 
 
 def test_what_does_not_go_together_is_one_line():
-    with pytest.raises(InvalidInput, match="both say what plans leave free"):
+    with pytest.raises(InvalidInput, match="both set what plans leave free"):
         dovetail.plan(**JOB, headroom=0.05, fit_probability=0.9)
     with pytest.raises(InvalidInput, match="framework_version goes with framework"):
         dovetail.plan(**JOB, framework_version="0.2.2")
@@ -79,5 +79,5 @@ def test_a_launch_text_is_simulated_to_the_time_that_was_planned(framework, tmp_
     started.to_file(text)
     again = dovetail.simulate(**said, launch_text=str(text))
     assert again.step_s == pytest.approx(found.step_s, rel=1e-9)
-    with pytest.raises(InvalidInput, match="both say the plan"):
+    with pytest.raises(InvalidInput, match="both give the plan"):
         dovetail.simulate(**said, launch_text=str(text), plan="zero1")

@@ -80,7 +80,7 @@ def test_a_plan_that_does_not_fit_is_an_answer_with_levers():
     assert "does not fit" in repr(found)
     assert str(found).startswith("Does not fit: ")
     assert [chart.name for chart in found.charts] == ["memory-by-stage"]
-    with pytest.raises(dv.InvalidInput, match=r"there is no step_s; ask \.fits before, and \.levers"):
+    with pytest.raises(dv.InvalidInput, match=r"there is no step_s; check \.fits first, and \.levers"):
         _ = found.step_s
 
 
@@ -127,7 +127,7 @@ def test_what_is_wrong_is_said_as_the_command_says_it_with_pythons_names(said, w
 
 
 def test_a_spec_that_is_a_part_is_pointed_to_its_argument():
-    with pytest.raises(dv.InvalidInput, match="'gpt2-345m' is a model, not a spec; say model gpt2-345m, with cluster"):
+    with pytest.raises(dv.InvalidInput, match="'gpt2-345m' is a model, not a spec; pass model gpt2-345m, with cluster"):
         dv.simulate("gpt2-345m")
 
 

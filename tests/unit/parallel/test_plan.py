@@ -74,7 +74,7 @@ def test_an_impossible_plan_is_refused_with_rule_and_value(fields, words):
         (
             "llama3-8b",
             Plan(recompute=("full",), recompute_layers=(33,)),
-            "recompute_layers=33 is more than the 32 layers of stage 0; say at most 32, or leave recompute_layers out",
+            "recompute_layers=33 is more than the 32 layers of stage 0; set at most 32, or leave recompute_layers out",
         ),
         (
             "llama3-8b",

@@ -96,7 +96,7 @@ def test_the_tables_show_what_the_record_holds_in_eighty_columns():
         assert words in text
     assert max(len(line) for line in text.splitlines()) <= 80
     page = accuracy_page(RECORD, is_whole=True)
-    assert "## Beside other predictors" in page
+    assert "## Against other predictors" in page
     assert "| vTrain, many nodes | 5 | 10.0 | 15.0 to 20.0 | Calculon |" in page
 
 

@@ -188,7 +188,7 @@ def test_a_gap_of_nothing_is_a_proof_and_another_is_a_bound():
     assert f"all evaluated, {tally.num_fitting:,} fit" in proof_lines(replace(result, tally=whole))[0]
     assert proven == "optimal in the model by time, of all plans of the space (gap 0)"
     _, even = proof_lines(replace(result, gap_frac=0.0, proof=replace(result.proof, is_even_only=True)))
-    assert holds(even, "optimal in the model by time", "stages alike", "(gap 0)")
+    assert holds(even, "optimal in the model by time", "uniform stages", "(gap 0)")
     assert even != proven
     made = replace(result.proof, num_bases=9, num_pruned=4, num_closed=3, num_open=2)
     counts, bound = proof_lines(replace(result, gap_frac=0.0125, proof=made))

@@ -100,7 +100,7 @@ def test_it_is_told_in_text_for_programs_and_as_a_chart():
     assert 0.5 < record["chance_frac"] <= 1
     text = " ".join(text_of(tables_of(waterfall_figures(found, chip))).split())
     assert "From tpu-v4 to it, one change at a time" in text
-    assert "that it beats tpu-v4 at all" in text
+    assert "truly better than tpu-v4 with" in text
     chart = waterfall_chart(found, chip.name)
     assert len(chart.table.rows) == len(found.changes) + 1
     [bars] = chart.figure["data"]
