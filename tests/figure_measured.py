@@ -85,7 +85,7 @@ def interval(key: str) -> SimpleNamespace:
 
 def beside(key: str) -> SimpleNamespace:
     """Of rows that another predictor was asked about too: how many, and our error in percent."""
-    [row] = [row for row in accuracy_tables()["Beside other predictors"] if row[0] == key]
+    [row] = [row for row in accuracy_tables()["Against other predictors"] if row[0] == key]
     return SimpleNamespace(n=int(row[1]), ours=float(row[2]))
 
 
