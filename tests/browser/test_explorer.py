@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from dovetail.explorer.figures import WORKING
 from tests.browser.conftest import WAIT_MS, Server, Visitor
 
 pytestmark = pytest.mark.slow
@@ -161,7 +162,7 @@ def test_sliders_stand_beside_the_figures_and_the_reference_stays_when_it_is_pla
     assert box is not None
     assert 0 <= box["y"] < page.evaluate("innerHeight"), "the figures scrolled away"
     turn(page, "hbm-capacity", -2)
-    expect(page.locator('[data-key="memory"] .note')).to_contain_text("of 19.0 GiB")
+    expect(page.locator('[data-key="memory"] .note')).to_contain_text("19.0 GiB usable of 20.0 GiB")
     page.wait_for_url(re.compile("x-hbm-capacity=0.25"))
     page.click("#plan-again")
     expect(page.locator("#busy")).to_be_hidden()
@@ -267,6 +268,8 @@ def test_named_designs_stand_side_by_side_and_one_is_the_reference(server: Serve
             turn(page, "hbm-bandwidth", place)
             before = until_other(page, before)
         page.fill("#design-name", name)
+        expect(page.locator('[data-key="limit"] .note')).not_to_contain_text(WORKING)
+        expect(page.locator("#design-name")).to_have_value(name)  # no suggestion is put over it
         page.click("#pin")
         expect(page.locator("#pinned")).to_contain_text(name)
     page.select_option("#reference", label="half the bandwidth")

@@ -105,6 +105,22 @@ def put_text(field: Element, text: str) -> None:
         ui.run_javascript(f"document.getElementById({key}).value = {json.dumps(text)}")
 
 
+def suggest_text(field: Element, text: str, before: str) -> None:
+    """Other text into a field that has what was suggested `before` still; what somebody typed there stays."""
+    field.props[AT_FIRST] = text
+    if not ui.context.client.has_socket_connection:
+        field.update()
+        return
+    ui.run_javascript(f"""{{
+      const field = document.getElementById({json.dumps(field.props["id"])});
+      if (['', {json.dumps(before)}].includes(field.value)) {{
+        const isWhole = field.selectionStart === 0 && field.selectionEnd === field.value.length;
+        field.value = {json.dumps(text)};
+        if (isWhole && document.activeElement === field) field.select();  // typing goes over all of it, as before
+      }}
+    }}""")
+
+
 def file_field(key: str, label: str, kind: str, limit_bytes: int, act: Handler) -> Element:
     """A file that goes to the server as it is, and what that says of it to `act`."""
     with box("field"):

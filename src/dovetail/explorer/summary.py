@@ -8,7 +8,7 @@ from typing import Any
 from nicegui import ui
 
 from dovetail.api.progress import PlanStanding
-from dovetail.explorer.elements import box, button, choice_field, markup, options_html, put_text, text_field, words
+from dovetail.explorer.elements import box, button, choice_field, markup, options_html, suggest_text, text_field, words
 from dovetail.explorer.figures import cards_html, short
 from dovetail.explorer.frame import PageFrame
 from dovetail.explorer.live import AS_PLANNED, Live, gap_label
@@ -144,8 +144,8 @@ class Keeping:
         live = self._live
         self._choice.content = options_html(self._groups(), self._chosen())
         if self._named != live.default_name:
+            suggest_text(self._name, live.default_name, self._named)
             self._named = live.default_name
-            put_text(self._name, self._named)
         names = ", ".join(pin.name or "unnamed" for pin in live.session.pins)
         self._pinned.content = escape(f"Kept: {names}. See Compare." if names else "")
 

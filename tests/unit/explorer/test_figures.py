@@ -68,6 +68,7 @@ def test_a_plan_that_does_not_fit_shows_by_how_much_and_tries_no_lever_when_quic
     assert (step.shown, step.note) == ("none", "the plan does not fit")
     assert memory.share_frac > 1
     assert "does not fit" in cards_html((memory,))
+    assert "over; 76.0 GiB usable of 80.0 GiB: " in memory.note
 
 
 def test_changes_are_told_as_better_or_worse_by_what_is_wanted_of_the_figure():
