@@ -60,6 +60,7 @@ CHANGED = """async ([key, kind, place]) => {
     await new Promise(next => requestAnimationFrame(next));
   return (performance.now() - began) / 1000;
 }"""
+HAS_PAINTED = "performance.getEntriesByName('first-contentful-paint').length > 0"
 PAINTED = "performance.getEntriesByName('first-contentful-paint')[0].startTime / 1000"
 
 
@@ -147,6 +148,7 @@ def paint_bars(browser: Any, url: str, note: str) -> Iterator[Bar]:
         page.goto(f"{url}&{STATE}", wait_until="commit")
         page.wait_for_selector('[data-key="step"]')
         answered_s.append(time.monotonic() - began_s)
+        page.wait_for_function(HAS_PAINTED)  # on a busy machine the answer is there before the browser paints
         painted_s.append(float(page.evaluate(PAINTED)))
         context.close()
     for name, issue, most_s, found_s in (
