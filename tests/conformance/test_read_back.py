@@ -83,5 +83,18 @@ def test_text_that_says_nothing_or_something_else_is_one_line():
         read_back("echo hello\n", workload, cluster)
     with pytest.raises(InvalidInput, match="must divide the cluster's 32"):
         read_back("torchrun pretrain_gpt.py --tensor-model-parallel-size 3\n", workload, cluster)
-    with pytest.raises(DovetailError, match="would be written"):
+    with pytest.raises(DovetailError, match="lacks '--pipeline-model-parallel-size 1'"):
         read_back("torchrun pretrain_gpt.py --tensor-model-parallel-size 2 --micro-batch-size 1\n", workload, cluster)
+
+
+def test_options_that_are_not_read_and_other_numbers_of_ranks_are_refused_and_logging_is_not():
+    cluster, workload = clusters["dgx-h100"].build(32), WORKLOADS["llama3-8b"]
+    runs = runs_as_it_is(launchers["megatron-lm"], workload, cluster)
+    plan = next(plan for plan in plans_of("megatron-lm", workload) if runs(plan))
+    text = script(launchers["megatron-lm"](workload, cluster, plan)).rstrip()
+    read = read_back(text, workload, cluster)
+    assert read_back(f"{text} --log-throughput --save-interval 500\n", workload, cluster) == read
+    with pytest.raises(InvalidInput, match=r"not read: --foo-bar, --fp8-format; correct their spelling"):
+        read_back(f"{text} --fp8-format hybrid --foo-bar 7\n", workload, cluster)
+    with pytest.raises(InvalidInput, match="starts 32 ranks, and the cluster has 16 devices"):
+        read_back(text, workload, clusters["dgx-h100"].build(16))

@@ -95,3 +95,10 @@ def test_options_of_simulate_are_options_here(dovetail):
 )  # fmt: skip
 def test_a_bad_question_is_answered_in_one_line(dovetail, arguments, words):
     check_refused(dovetail("launch", *arguments), words)
+
+
+def test_a_plan_that_does_not_fit_is_launched_with_a_line_that_says_so(dovetail):
+    words = ("launch", "--model", "llama3-70b", "--cluster", "h100x64", "--plan", "tp=8,pp=1")
+    ran = dovetail(*words, "--framework", "megatron-lm")
+    assert ran.returncode == 0
+    assert "# it does not fit: " in ran.stdout

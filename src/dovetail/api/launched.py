@@ -19,7 +19,7 @@ from dovetail.report.launchers.fallbacks import as_run
 from dovetail.report.launchers.framework_bests import trained_changes
 from dovetail.report.launchers.frameworks import launchers
 from dovetail.report.launchers.launch import Launch, hosts, launch_record, launch_text, script
-from dovetail.report.launchers.nearest import Cost, cost_record, costs, nearest
+from dovetail.report.launchers.nearest import Cost, Launched, cost_record, costs, nearest
 from dovetail.report.launchers.runnable_spaces import as_trained_by
 from dovetail.report.launchers.wrappers import WrappedJob, wrappers
 from dovetail.report.outcome import plan_record
@@ -28,6 +28,7 @@ from dovetail.report.pages.inputs import plain_inputs
 from dovetail.report.pages.launch import launch_page
 from dovetail.report.plain import Record
 from dovetail.report.table import Table
+from dovetail.units import format_bytes
 
 OTHER_NAMES = {  # of frameworks, as people say them
     "nemo": "megatron-bridge, which trains for NeMo",
@@ -41,7 +42,8 @@ OTHER_NAMES = {  # of frameworks, as people say them
 class LaunchScript(Answer):
     """A launch script, and where it differs from the plan.
 
-    `trained`: what the framework changes of the workload for its own plan, which it runs unchanged.
+    `trained`: what the framework changes of the workload for its own plan, which it runs unchanged. `misfit`: a
+    sentence where that does not fit in memory.
     """
 
     outcome: Launch
@@ -50,6 +52,7 @@ class LaunchScript(Answer):
     call: str
     wrapper: str = ""
     trained: tuple[str, ...] = ()
+    misfit: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
 
     @property
@@ -78,7 +81,7 @@ class LaunchScript(Answer):
         _, plan = as_run(self.job.workload, self.job.plan, self.outcome.missing)
         other = "trains otherwise than given" if plan == self.job.plan else "runs another plan than the one given"
         trained = (f"it trains with {', '.join(self.trained)}",) if self.trained else ()
-        return (*trained, *(f"it {other}: {cost.words}" for cost in self.costs))
+        return (*trained, *(f"it {other}: {cost.words}" for cost in self.costs), *self.misfit)
 
     @property
     def headline(self) -> str:
@@ -129,7 +132,8 @@ def launched(request: LaunchRequest) -> LaunchScript:
     answer = LaunchScript(
         outcome=found,
         job=job,
-        costs=_costs(found, job),
+        costs=(plan_costs := _costs(found, job)),
+        misfit=() if plan_costs else _misfit(found, job),
         call=request.call,
         wrapper=request.wrapper,
         trained=trained_changes(given.workload, workload),
@@ -154,6 +158,18 @@ def launcher_name(said: str) -> str:
         raise InvalidInput(f"no framework is named {said!r}; here it is {OTHER_NAMES[name.lower()]}", "framework")
     launchers[name]  # raises, naming what is close
     return name
+
+
+def _misfit(launch: Launch, job: Job) -> tuple[str, ...]:
+    """A sentence where the plan, launched unchanged, does not fit in memory."""
+    try:
+        found = Launched(workload=job.workload, cluster=job.cluster, plan=job.plan, launch=launch).trial
+    except DovetailError:
+        return ()  # what is not modelled has no memory to compare
+    if found.need_bytes <= found.limit_bytes:
+        return ()
+    limit = f"{format_bytes(found.limit_bytes)} usable"
+    return (f"it does not fit: {format_bytes(found.need_bytes)} per device of {limit}",)
 
 
 def _costs(launch: Launch, job: Job) -> tuple[Cost, ...]:

@@ -143,7 +143,7 @@ class Simulation(Answer):
         if isinstance(self.outcome, Outcome):
             sample = self.outcome.workload.model.sample
             rate = f"{self.tokens_per_s if sample == 'tokens' else self.samples_per_s:,.0f} {sample}/s"
-            return f"{what}, {format_s(self.step_s)} a step, {rate}, MFU {100 * self.mfu_frac:.1f} %{self._outside}"
+            return f"{what}, {format_s(self.step_s)} per step, {rate}, MFU {100 * self.mfu_frac:.1f} %{self._outside}"
         use = self.memory
         return f"{what} does not fit, {format_bytes(use.need_bytes)} of {format_bytes(use.limit_bytes)} usable"
 

@@ -56,7 +56,7 @@ def _sentence(parts: dict[str, float], step_s: float, slowest: str) -> str:
     whole = {**parts, "compute": parts["compute"] + again_s}
     most = max(whole, key=lambda kind: whole[kind])
     message = f"Of a step of {format_rounded_s(step_s, 3)}, {LABELS[most]} takes {percent(whole[most] / step_s)}"
-    message += f" ({percent(again_s / step_s)} of it recompute)" if most == "compute" and again_s > 0 else ""
+    message += f" ({percent(again_s / step_s)} of the step is recompute)" if most == "compute" and again_s > 0 else ""
     return f"{message} on a device of the slowest {slowest}."
 
 

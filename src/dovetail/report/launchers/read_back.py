@@ -38,16 +38,25 @@ def read_back(text: str, workload: Workload, cluster: AnyCluster) -> ReadBack:
     Written again, it must say what it says: raises with the first argument that would be another.
     """
     found = launch_text_of(text)
+    _refuse_other_size(found, cluster)
     plan, batch, seq = _READERS[found.framework](found, workload, cluster.num_devices)
     plan = replace(plan, framework=found.framework)
     meant = replace(workload, global_batch=batch or workload.global_batch, seq=seq or workload.seq)
     version, launcher = _version(found)
     trained, run = as_run(meant, plan, launcher(meant, cluster, plan).missing)
     again = launcher(trained, cluster, run)
-    for told, written in _differences(found, again):
-        raise InvalidInput(
-            f"the text has {told!r}, and what was read of it would be written {written!r}", "launch_text"
-        )
+    theirs, ours = _arguments_of(found), _arguments_of(launch_text_of(launch_text(again)))
+    unread = sorted(name for name in found.flags if name in theirs and name not in ours and not _is_aside(name))
+    if unread:
+        message = f"options of the text that are not read: {', '.join(unread)}"
+        raise InvalidInput(f"{message}; correct their spelling, or remove them if they change no step", "launch_text")
+    for name, value in ours.items():
+        written = f"{name} {value}".strip()
+        if name not in theirs:
+            raise InvalidInput(f"the text lacks {written!r}, which the plan read from it needs", "launch_text")
+        if theirs[name] != value:
+            message = f"the text has '{name} {theirs[name]}', where the plan read from it needs {written!r}"
+            raise InvalidInput(message, "launch_text")
     return ReadBack(framework=found.framework, version=version, workload=trained, plan=run)
 
 
@@ -62,13 +71,28 @@ def _version(found: LaunchText) -> tuple[str, Callable[[Workload, AnyCluster, Pl
     return version, entry.at(version)
 
 
-def _differences(found: LaunchText, again: Launch) -> Iterator[tuple[str, str]]:
-    """Arguments that stand in both with other values, and those that only a new text would have."""
-    written = launch_text_of(launch_text(again))
-    ours, theirs = _arguments_of(written), _arguments_of(found)
-    for name, value in ours.items():
-        if theirs.get(name) != value:
-            yield f"{name} {theirs.get(name, 'nothing')}", f"{name} {value}"
+# Options that change no step: logging, checkpoints, data, schedules of the learning rate.
+_ASIDE = ("--log", "--save", "--load", "--tensorboard", "--wandb", "--eval", "--exit", "--data", "--split",
+          "--tokenizer",
+          "--vocab", "--merge", "--train-", "--lr", "--min-lr", "--weight-decay", "--adam-", "--clip-grad", "--seed",
+          "--init-method-std", "--no-save", "--no-load", "--num-workers", "--timing", "--metrics.", "--checkpoint.",
+          "--profiling.", "--validation.", "--dataloader.", "--lr_scheduler.", "--job.", "--comm.", "--debug.",
+          "--optimizer.lr", "--ckpt", "--distributed-timeout", "--report")  # fmt: skip
+
+
+def _is_aside(name: str) -> bool:
+    return name.startswith(_ASIDE)
+
+
+def _refuse_other_size(found: LaunchText, cluster: AnyCluster) -> None:
+    """A text that starts another number of ranks than the cluster has devices."""
+    counts = [found.flags.get(name, ()) for name in ("--nnodes", "--nproc-per-node")]
+    if not all(len(count) == 1 and count[0].isdigit() for count in counts):
+        return
+    num_ranks = int(counts[0][0]) * int(counts[1][0])
+    if num_ranks != cluster.num_devices:
+        message = f"the text starts {num_ranks:,} ranks, and the cluster has {cluster.num_devices:,} devices"
+        raise InvalidInput(f"{message}; name the cluster that it is for", "launch_text")
 
 
 def _arguments_of(text: LaunchText) -> dict[str, str]:

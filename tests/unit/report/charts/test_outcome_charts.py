@@ -55,7 +55,7 @@ def test_the_caption_counts_recompute_as_the_table_of_the_step_does(outcome):
     step = outcome.step
     assert step.recompute_s > 0
     share = percent(step.compute_s / step.step_s)
-    assert f"compute takes {share} ({percent(step.recompute_s / step.step_s)} of it recompute)" in (
+    assert f"compute takes {share} ({percent(step.recompute_s / step.step_s)} of the step is recompute)" in (
         time_by_stage(outcome).alt
     )
 
