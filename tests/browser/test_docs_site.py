@@ -60,7 +60,7 @@ def test_every_page_opens_from_the_disk_and_asks_nothing_of_another_server(visit
     for has_scripts, opened in ((True, first_of_folder), (False, pages)):
         seen = visit(pages[0].as_uri(), width=390, java_script_enabled=has_scripts)
         for page in opened:
-            seen.page.goto(page.as_uri(), wait_until="domcontentloaded")
+            seen.page.goto(page.as_uri())
             num_titles, too_wide_px, scripts = seen.page.evaluate(LOOKED_AT)
             assert num_titles == 1, page.name
             assert too_wide_px <= 0, f"{page.name} is wider than a telephone"
