@@ -292,7 +292,7 @@ def _levers(workload: Workload, cluster: AnyCluster, plan: Plan, graph: Graph) -
 
 
 def _fitting_s(graph: Graph, cluster: Cluster, precision: Precision, plans: Sequence[Plan]) -> Sequence[float]:
-    """Step times of plans with stages alike, all at once; infinite where one does not fit or cannot run."""
+    """Step times of plans with uniform stages, all at once; infinite where one does not fit or cannot run."""
     found_s = [math.inf] * len(plans)
     by_offload: dict[tuple[bool, float], list[int]] = {}
     for row, plan in enumerate(plans):

@@ -38,7 +38,7 @@ def advice_for(request: SimulateRequest, plan: Plan) -> Advice:
         key="options",
         words=words,
         label="options",
-        note="give these options in place of, or beside, those of the command",
+        note="add these options to the command; they replace those of the same name",
         command=lambda lever: f"dovetail simulate {repaired(lever).words(SimulateRequest)}",
     )
 

@@ -129,11 +129,12 @@ def launched(request: LaunchRequest) -> LaunchScript:
         workload = as_trained_by(framework, launcher, given.workload, given.cluster, given.plan)
         job = replace(given, workload=workload)
         found = nearest(launcher, job.workload, job.cluster, job.plan)
+    changed = _costs(found, job)
     answer = LaunchScript(
         outcome=found,
         job=job,
-        costs=(plan_costs := _costs(found, job)),
-        misfit=() if plan_costs else _misfit(found, job),
+        costs=changed,
+        misfit=() if changed else _misfit(found, job),
         call=request.call,
         wrapper=request.wrapper,
         trained=trained_changes(given.workload, workload),

@@ -374,7 +374,7 @@ def _row_notes(found: Choice | NothingFits) -> Iterator[str]:
     if isinstance(found, Choice) and len(found.ranking) > 1:
         is_proven = found.proof.are_rows_proven
         what = "proven to be the best of its degrees" if is_proven else "the best found of its degrees, not proven"
-        yield f"each plan of the ranking is {what}, among plans with stages alike"
+        yield f"each plan of the ranking is {what}, among plans with uniform stages"
 
 
 def _other_stages(found: Choice | NothingFits, job: OpenJob) -> Iterator[str]:

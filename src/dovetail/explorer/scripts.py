@@ -19,7 +19,8 @@ def arguments_of(state: State) -> dict[str, Any]:
     """What `dovetail.simulate` takes for the state's plan, which is in a file; sizes as they were understood."""
     if state.design:
         raise InvalidInput(NO_DESIGN)
-    workload, cluster = job_as_turned(state).workload, job_as_turned(state).cluster
+    job = job_as_turned(state)
+    workload, cluster = job.workload, job.cluster
     found: dict[str, Any] = {
         "model": state.model_file.name if state.model_file else state.model,
         "cluster": state.cluster_file.name if state.cluster_file else state.cluster,

@@ -71,12 +71,12 @@ def _version(found: LaunchText) -> tuple[str, Callable[[Workload, AnyCluster, Pl
     return version, entry.at(version)
 
 
-# Options that change no step: logging, checkpoints, data, schedules of the learning rate.
-_ASIDE = ("--log", "--save", "--load", "--tensorboard", "--wandb", "--eval", "--exit", "--data", "--split",
-          "--tokenizer",
-          "--vocab", "--merge", "--train-", "--lr", "--min-lr", "--weight-decay", "--adam-", "--clip-grad", "--seed",
+# Options that change no step, as Megatron-LM and TorchTitan name them: logging, checkpoints, data, learning rates.
+_ASIDE = ("--log", "--save", "--load", "--tensorboard", "--wandb", "--eval", "--exit", "--data-path", "--data-cache",
+          "--split", "--tokenizer", "--vocab", "--merge", "--train-", "--lr", "--min-lr", "--weight-decay",
+          "--adam-", "--clip-grad", "--seed",
           "--init-method-std", "--no-save", "--no-load", "--num-workers", "--timing", "--metrics.", "--checkpoint.",
-          "--profiling.", "--validation.", "--dataloader.", "--lr_scheduler.", "--job.", "--comm.", "--debug.",
+          "--profiling.", "--validation.", "--dataloader.", "--lr_scheduler.", "--job.", "--comm.",
           "--optimizer.lr", "--ckpt", "--distributed-timeout", "--report")  # fmt: skip
 
 

@@ -53,8 +53,8 @@ def runnable_spaces(
         except DovetailError as error:
             problems.append(error)
             continue
-        told = _told_recompute(name, entry, launcher, trained, cluster, of_stage[0], space.recompute)
-        space = replace(space, recompute=told or space.recompute)
+        expressible = _expressible_recompute(name, entry, launcher, trained, cluster, of_stage[0], space.recompute)
+        space = replace(space, recompute=expressible or space.recompute)
         spaces.append(_space(name, version, trained, cluster, space))
     if not spaces:
         raise problems[0]
@@ -110,7 +110,7 @@ def _as_trained(
     return replace(trained, global_batch=workload.global_batch)
 
 
-def _told_recompute(
+def _expressible_recompute(
     name: str,
     entry: FrameworkLauncher,
     launcher: Launcher,

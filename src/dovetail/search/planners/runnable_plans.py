@@ -249,7 +249,7 @@ def _most_layers(graph: Graph, plan: Plan) -> int:
 
 
 def _fewest_by_stage(context: PlanContext, plans: list[Plan]) -> dict[int, int]:
-    """Of layers all alike: how many every stage of each plan has to recompute; nothing of those that do not fit."""
+    """Of equal layers: how many every stage of each plan has to recompute; nothing of those that do not fit."""
     [kind] = [index for index, block in enumerate(context.graph.blocks) if block.is_layer]
     layers = [stage_counts(context.graph, plan)[kind] for plan in plans]
 
